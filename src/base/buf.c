@@ -1,0 +1,87 @@
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+uint8_t *buf_reserve(struct buf *buf, size_t size)
+{
+    if (buf->start == buf->end)
+        buf->start = buf->end = 0;
+    if (buf->capacity - buf->end >= size)
+        return buf->bytes + buf->end;
+
+    size_t length = buf_length(buf);
+    if (buf->start > 0 && buf->capacity - length >= size && buf->start >= length) {
+        memcpy(buf->bytes, buf->bytes + buf->start, length);
+    } else {
+        size_t wanted = length + size;
+        size_t capacity = buf->capacity ? buf->capacity : 256;
+        while (capacity < wanted)
+            capacity *= 2;
+        uint8_t *bytes = xmalloc(capacity);
+        if (length)
+            memcpy(bytes, buf->bytes + buf->start, length);
+        free(buf->bytes);
+        buf->bytes = bytes;
+        buf->capacity = capacity;
+    }
+    buf->start = 0;
+    buf->end = length;
+    return buf->bytes + buf->end;
+}
+
+void buf_commit(struct buf *buf, size_t size)
+{
+    buf->end += size;
+}
+
+void buf_append(struct buf *buf, const void *bytes, size_t size)
+{
+    if (size == 0)
+        return;
+    memcpy(buf_reserve(buf, size), bytes, size);
+    buf->end += size;
+}
+
+void buf_append_text(struct buf *buf, const char *text)
+{
+    buf_append(buf, text, strlen(text));
+}
+
+void buf_printf(struct buf *buf, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length > 0) {
+        size_t size = (size_t)length;
+        vsnprintf((char *)buf_reserve(buf, size + 1), size + 1, format, again);
+        buf->end += size;
+    }
+    va_end(again);
+}
+
+void buf_consume(struct buf *buf, size_t size)
+{
+    buf->start += size;
+    if (buf->start == buf->end)
+        buf->start = buf->end = 0;
+}
+
+const char *buf_text(struct buf *buf)
+{
+    *buf_reserve(buf, 1) = '\0';
+    return (const char *)buf_data(buf);
+}
+
+void buf_free(struct buf *buf)
+{
+    free(buf->bytes);
+    *buf = (struct buf){0};
+}

@@ -1,0 +1,74 @@
+/*
+ * What the frames mean: operations, channels, field tags and their numbers. docs/agent-protocol.md
+ * explains them; this file is the only place where the numbers stand.
+ */
+#pragma once
+
+#define PROTOCOL_VERSION 1
+
+/* Bytes of FRAME_DATA that each side may send on a new stream before it gets credit. */
+#define PROTOCOL_WINDOW (256u * 1024)
+/* A connection has at most this many operations under way. */
+#define PROTOCOL_STREAMS_MAX 1024
+
+/* The detail of FRAME_OPEN. */
+enum operation {
+    /* answered by the agent */
+    OP_EXEC = 1, /* run a command: ARG…, ENV…, CWD, USER, TIMEOUT_MS, PTY with ROWS and COLS */
+    OP_RUN,      /* run code in a context: LANGUAGE, TIMEOUT_MS; the code comes on CHANNEL_STDIN */
+    OP_ADOPT,    /* become a sandbox: ENTROPY, REALTIME_US, NAME, ENV…, CWD, VOLUME… */
+    OP_QUIESCE,  /* get ready for a snapshot: warm the contexts, write everything out */
+    OP_SHUTDOWN, /* end all processes, write everything out, power off */
+    /* answered by the keeper */
+    OP_START = 64, /* first on the owner's connection: CONFIG; ends when the sandbox is ready */
+    OP_STATUS,     /* END carries STATUS, a JSON object */
+    OP_STOP,       /* end the sandbox; ends when it cannot act any more */
+    OP_PAUSE,
+    OP_RESUME,
+};
+
+/* The detail of FRAME_DATA and FRAME_EOF. */
+enum channel {
+    CHANNEL_STDIN = 0,
+    CHANNEL_STDOUT = 1,
+    CHANNEL_STDERR = 2,
+    CHANNEL_RESULTS = 3, /* OP_RUN: records, each a u32 length and that much JSON */
+    CHANNEL_COUNT,
+};
+
+/* Field tags. Numbers are u64; texts are UTF-8 without NUL, except where bytes are said. */
+enum tag {
+    /* HELLO */
+    TAG_VERSION = 1, /* number */
+    TAG_KERNEL,      /* text: release of the kernel the agent runs on */
+    /* requests */
+    TAG_ARG,         /* text, one per argument, the program first */
+    TAG_ENV,         /* text: NAME=value */
+    TAG_CWD,         /* text */
+    TAG_USER,        /* text: a name or a number, optionally ":group" */
+    TAG_TIMEOUT_MS,  /* number; 0 or absent: none */
+    TAG_PTY,         /* number: 1 for a terminal of its own */
+    TAG_ROWS,        /* number */
+    TAG_COLS,        /* number */
+    TAG_TERM,        /* text: the kind of terminal, TERM */
+    TAG_LANGUAGE,    /* text: python or node */
+    TAG_ENTROPY,     /* bytes, at least 32 */
+    TAG_REALTIME_US, /* number: microseconds since 1970 */
+    TAG_NAME,        /* text: host name */
+    TAG_VOLUME,      /* text: INDEX:ro|rw:GUEST-PATH, INDEX a folder of the share */
+    TAG_CONFIG,      /* text: the sandbox's settings as JSON */
+    /* CONTROL */
+    TAG_SIGNAL, /* number: to the command's foreground; in END: the signal that ended it */
+    TAG_CANCEL, /* number: 1 kills everything the operation started */
+    /* EVENT */
+    TAG_PID, /* number: the operation's process, as numbered inside */
+    /* END */
+    TAG_VERDICT,     /* text: exited, signaled, timeout, cancelled, error; absent: it worked */
+    TAG_EXIT_CODE,   /* number */
+    TAG_DURATION_US, /* number */
+    TAG_ERROR_CODE,  /* text: error_code_name */
+    TAG_MESSAGE,     /* text */
+    TAG_HINT,        /* text */
+    TAG_STATE_LOST,  /* number: 1 when the context had to be replaced */
+    TAG_STATUS,      /* text: JSON */
+};
