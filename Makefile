@@ -1,0 +1,69 @@
+# Two commands are all a newcomer needs:
+#   make quickstart   install what is missing, build, prepare, run a first snippet in a machine
+#   make check        install what tests need, run all of them
+# Then: all, install, format, lint, sanitize, bench, clean. SAN=1 builds with ASan and UBSan.
+
+CC        = gcc
+MUSL_CC   = musl-gcc
+PREFIX    = /usr/local
+VERSION   = 0.1.0
+BUILD     = build$(if $(SAN),-san)
+
+LIBS      = libuv jansson libseccomp libarchive libcrypto
+WARNINGS  = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+            -Wvla -Wformat=2 -Wundef -Wcast-qual -Wconversion -Wno-sign-conversion \
+            -Werror=implicit-function-declaration -Werror=incompatible-pointer-types \
+            -Werror=int-conversion -Werror=return-type -Werror=format-security
+HARDEN    = -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fstack-clash-protection
+OPTIMIZE  = $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
+            -fno-sanitize-recover=all,-O2 $(HARDEN))
+,        := ,
+COMMON    = -std=gnu17 -g -D_GNU_SOURCE -DMSB_VERSION='"$(VERSION)"' -Isrc -MMD -MP $(WARNINGS)
+CFLAGS    = $(COMMON) $(OPTIMIZE) -fPIE -Wa,-I,. -Wa,-I,$(BUILD) \
+            $(shell pkg-config --cflags $(LIBS) 2>/dev/null)
+LDFLAGS   = -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=address$(,)undefined)
+LDLIBS    = $(shell pkg-config --libs $(LIBS) 2>/dev/null)
+
+# The agent runs alone in any image: static, musl, small.
+AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -static-pie -fPIE -Wa,-I,.
+
+HOST_SRC  = $(filter-out src/cli/main.c,$(wildcard src/base/*.c src/proto/*.c src/engine/*.c \
+            src/engine/vm/*.c src/image/*.c src/sandbox/*.c src/cli/*.c))
+HOST_OBJ  = $(HOST_SRC:%.c=$(BUILD)/%.o)
+AGENT_SRC = $(wildcard src/agent/*.c src/proto/*.c) $(addprefix src/base/,buf.c clock.c error.c \
+            file.c log.c mem.c)
+AGENT_OBJ = $(AGENT_SRC:%.c=$(BUILD)/agent/%.o)
+UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
+ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
+ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bats' '*.bash' .ci/run)
+
+all: $(BUILD)/msb
+
+$(BUILD)/msb: $(HOST_OBJ) $(BUILD)/src/cli/main.o
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(BUILD)/msb-agent: $(AGENT_OBJ)
+	$(MUSL_CC) -static-pie -Wl,-z,relro,-z,now -s -o $@ $^
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -c -o $@ $<
+
+$(BUILD)/agent/%.o: %.c
+	@mkdir -p $(@D)
+	$(MUSL_CC) $(AGENT_CFLAGS) -c -o $@ $<
+
+# Files that go into the program byte for byte.
+$(BUILD)/src/engine/vm/initramfs.o: $(BUILD)/msb-agent
+$(BUILD)/src/image/recipes.o: $(wildcard images/*)
+$(BUILD)/agent/src/agent/context.o: $(wildcard src/agent/runtimes/*)
+
+$(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(HOST_OBJ) $(LDLIBS) -lcmocka
+
+clean:
+	rm -rf build build-san
+
+.PHONY: all clean
+-include $(HOST_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(BUILD)/src/cli/main.d
