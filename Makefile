@@ -8,6 +8,8 @@ MUSL_CC   = musl-gcc
 PREFIX    = /usr/local
 VERSION   = 0.1.0
 BUILD     = build$(if $(SAN),-san)
+# V=1 shows whole command lines.
+Q         = $(if $(V),,@)
 
 LIBS      = libuv jansson libseccomp libarchive libcrypto
 WARNINGS  = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
@@ -40,18 +42,22 @@ ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.
 all: $(BUILD)/msb
 
 $(BUILD)/msb: $(HOST_OBJ) $(BUILD)/src/cli/main.o
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	@echo "  LD     $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(BUILD)/msb-agent: $(AGENT_OBJ)
-	$(MUSL_CC) -static-pie -Wl,-z,relro,-z,now -s -o $@ $^
+	@echo "  LD     $@"
+	$(Q)$(MUSL_CC) -static -Wl,-z,relro,-z,now -s -o $@ $^
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c -o $@ $<
+	@echo "  CC     $<"
+	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
 
 $(BUILD)/agent/%.o: %.c
 	@mkdir -p $(@D)
-	$(MUSL_CC) $(AGENT_CFLAGS) -c -o $@ $<
+	@echo "  MUSL   $<"
+	$(Q)$(MUSL_CC) $(AGENT_CFLAGS) -c -o $@ $<
 
 # Files that go into the program byte for byte.
 $(BUILD)/src/engine/vm/initramfs.o: $(BUILD)/msb-agent
@@ -60,7 +66,8 @@ $(BUILD)/agent/src/agent/context.o: $(wildcard src/agent/runtimes/*)
 
 $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(HOST_OBJ) $(LDLIBS) -lcmocka
+	@echo "  TEST   $<"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(HOST_OBJ) $(LDLIBS) -lcmocka
 
 clean:
 	rm -rf build build-san

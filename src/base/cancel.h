@@ -10,6 +10,8 @@
 #include "base/error.h"
 
 void cancel_install(void);
+/* Cancels also when the other end of this socket is gone; -1 takes that back. */
+void cancel_with_peer(int socket);
 int cancel_fd(void);
 bool cancel_requested(void);
 /* The error that cancelled work returns. */

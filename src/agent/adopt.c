@@ -1,0 +1,180 @@
+#include "agent/adopt.h"
+
+#include <string.h>
+
+#include "agent/context.h"
+#include "agent/machine.h"
+#include "agent/settings.h"
+#include "base/mem.h"
+#include "proto/fields.h"
+
+struct adoption {
+    struct stream *stream;
+    const uint8_t *entropy; /* points into the request */
+    size_t entropy_length;
+    uint64_t realtime_us;
+    char *name;
+    char **env;
+    char *cwd;
+    char **volumes;
+    unsigned waiting; /* contexts that have not answered yet */
+    struct error err; /* the first thing that failed */
+};
+
+struct notice {
+    struct adoption *adoption;
+    struct context_call call;
+};
+
+static void free_adoption(struct adoption *adoption)
+{
+    free(adoption->name);
+    strv_free(adoption->env);
+    free(adoption->cwd);
+    strv_free(adoption->volumes);
+    free(adoption);
+}
+
+static void finish(struct adoption *adoption)
+{
+    struct outcome done = {0};
+    if (adoption->stream && adoption->err.code)
+        stream_end_error(adoption->stream, &adoption->err);
+    else if (adoption->stream)
+        stream_end(adoption->stream, &done);
+    free_adoption(adoption);
+}
+
+static int take_text(const struct field *field, char **place, struct error *err)
+{
+    free(steal_pointer(place));
+    return field_text(field, place, err);
+}
+
+static int append_text(const struct field *field, char ***list, struct error *err)
+{
+    char *text;
+    int result = field_text(field, &text, err);
+    if (result == 0)
+        strv_append(list, text);
+    return result;
+}
+
+static int take_field(struct adoption *adoption, const struct field *field, struct error *err)
+{
+    switch (field->tag) {
+    case TAG_ENTROPY:
+        adoption->entropy = field->bytes;
+        adoption->entropy_length = field->length;
+        return 0;
+    case TAG_REALTIME_US:
+        return field_number(field, &adoption->realtime_us, err);
+    case TAG_NAME:
+        return take_text(field, &adoption->name, err);
+    case TAG_CWD:
+        return take_text(field, &adoption->cwd, err);
+    case TAG_ENV:
+        return append_text(field, &adoption->env, err);
+    case TAG_VOLUME:
+        return append_text(field, &adoption->volumes, err);
+    default:
+        return 0;
+    }
+}
+
+static int parse(struct adoption *adoption, const uint8_t *fields, uint32_t length,
+                 struct error *err)
+{
+    struct field field;
+    uint32_t at = 0;
+    int result;
+    while ((result = fields_next(fields, length, &at, &field, err)) > 0) {
+        if ((result = take_field(adoption, &field, err)) < 0)
+            return result;
+    }
+    if (result == 0 && adoption->entropy_length < CONTEXT_ENTROPY)
+        return error_set(err, ERROR_INVALID, "at least %d bytes of entropy are needed",
+                         CONTEXT_ENTROPY);
+    return result;
+}
+
+static int change_machine(const struct adoption *adoption, struct error *err)
+{
+    int result = 0;
+    machine_add_entropy(adoption->entropy, adoption->entropy_length);
+    if (adoption->realtime_us)
+        result = machine_set_clock(adoption->realtime_us, err);
+    if (result == 0)
+        result = machine_set_identity(adoption->name, adoption->entropy, err);
+    for (char **at = adoption->volumes; result == 0 && at && *at; at++)
+        result = machine_mount_volume(*at, err);
+    return result;
+}
+
+static void on_adopted(void *owner, const struct context_outcome *outcome)
+{
+    struct notice *notice = owner;
+    struct adoption *adoption = notice->adoption;
+    free(notice);
+    if (outcome->err && !adoption->err.code)
+        adoption->err = *outcome->err;
+    else if ((outcome->died || !outcome->ok) && !adoption->err.code)
+        error_set(&adoption->err, ERROR_UNAVAILABLE, "an interpreter died while it was adopted");
+    if (--adoption->waiting == 0)
+        finish(adoption);
+}
+
+/* Every interpreter gets bytes of its own: none may continue another's random numbers. */
+static void mix_entropy(uint8_t out[CONTEXT_ENTROPY], const uint8_t *entropy, unsigned index)
+{
+    for (unsigned i = 0; i < CONTEXT_ENTROPY; i++)
+        out[i] = (uint8_t)(entropy[i] ^ (0x9d * (index + 1) + i));
+}
+
+static struct buf write_notice(const uint8_t *entropy, unsigned index)
+{
+    struct buf payload = {0};
+    uint8_t bytes[CONTEXT_ENTROPY];
+    mix_entropy(bytes, entropy, index);
+    buf_append(&payload, bytes, sizeof bytes);
+    const char *cwd = settings_cwd() ? settings_cwd() : "";
+    buf_append(&payload, cwd, strlen(cwd) + 1);
+    for (char *const *at = settings_env(); at && *at; at++)
+        buf_append(&payload, *at, strlen(*at) + 1);
+    return payload;
+}
+
+static void tell_context(struct adoption *adoption, struct context *context, unsigned index)
+{
+    struct notice *notice = xcalloc(1, sizeof *notice);
+    notice->adoption = adoption;
+    notice->call = (struct context_call){.kind = 'a',
+                                         .payload = write_notice(adoption->entropy, index),
+                                         .ended = on_adopted,
+                                         .owner = notice};
+    adoption->waiting++;
+    context_submit(context, &notice->call, false);
+}
+
+void adopt_open(struct stream *stream, const uint8_t *fields, uint32_t length)
+{
+    static const struct stream_events events;
+    struct adoption *adoption = xcalloc(1, sizeof *adoption);
+    adoption->stream = stream;
+    stream->events = &events;
+    if (parse(adoption, fields, length, &adoption->err) < 0 ||
+        (machine_is_ours() && change_machine(adoption, &adoption->err) < 0)) {
+        finish(adoption);
+        return;
+    }
+    settings_replace(steal_pointer(&adoption->env), steal_pointer(&adoption->cwd));
+    /* Held once by us, so that quick answers do not end it early. */
+    adoption->waiting = 1;
+    unsigned index = 0;
+    for (struct context *at = NULL; (at = context_next(at)); index++) {
+        if (context_is_running(at))
+            tell_context(adoption, at, index);
+    }
+    if (--adoption->waiting == 0)
+        finish(adoption);
+}

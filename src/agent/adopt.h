@@ -1,0 +1,9 @@
+/* OP_ADOPT: become a sandbox of its own. OP_QUIESCE: get ready to be copied. */
+#pragma once
+
+#include <stdint.h>
+
+#include "agent/connection.h"
+
+void adopt_open(struct stream *stream, const uint8_t *fields, uint32_t length);
+void quiesce_open(struct stream *stream, const uint8_t *fields, uint32_t length);

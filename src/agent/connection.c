@@ -1,0 +1,274 @@
+#include "agent/connection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "agent/loop.h"
+#include "base/mem.h"
+#include "proto/fields.h"
+
+#define BUCKETS 256
+#define QUEUE_MAX (1024u * 1024)
+#define READ_SIZE (64u * 1024)
+
+static struct {
+    const struct connection_events *events;
+    struct loop_watch watch;
+    bool keeps;
+    bool closed;
+    struct buf in;
+    struct buf out;
+    bool starved; /* somebody found the queue full */
+    size_t stream_count;
+    struct stream *buckets[BUCKETS];
+} connection;
+
+static struct stream **find_place(uint32_t id)
+{
+    struct stream **at = &connection.buckets[id % BUCKETS];
+    while (*at && (*at)->id != id)
+        at = &(*at)->next;
+    return at;
+}
+
+static void close_with(const struct error *err)
+{
+    if (connection.closed)
+        return;
+    connection.closed = true;
+    loop_watch_stop(&connection.watch);
+    connection.events->closed(err);
+}
+
+static int open_stream(const struct frame *frame, struct error *err)
+{
+    struct stream **place = find_place(frame->stream);
+    if (frame->stream == 0 || *place)
+        return error_set(err, ERROR_PROTOCOL, "stream %u is in use", frame->stream);
+    struct stream *stream = xcalloc(1, sizeof *stream);
+    stream->id = frame->stream;
+    stream->send_credit = stream->receive_credit = PROTOCOL_WINDOW;
+    *place = stream;
+    if (++connection.stream_count > PROTOCOL_STREAMS_MAX) {
+        struct error limit;
+        error_set(&limit, ERROR_LIMIT, "more than %d operations at once", PROTOCOL_STREAMS_MAX);
+        error_hint(&limit, "wait for some of them to end");
+        stream_end_error(stream, &limit);
+        return 0;
+    }
+    connection.events->open(stream, frame->detail, frame->payload, frame->length);
+    return 0;
+}
+
+static int take_data(struct stream *stream, const struct frame *frame, struct error *err)
+{
+    if (frame->length > stream->receive_credit)
+        return error_set(err, ERROR_PROTOCOL, "stream %u sent more than its credit", stream->id);
+    stream->receive_credit -= frame->length;
+    if (stream->events->data)
+        stream->events->data(stream, frame->detail, frame->payload, frame->length);
+    else
+        stream_grant(stream, frame->length);
+    return 0;
+}
+
+static int take_credit(struct stream *stream, const struct frame *frame, struct error *err)
+{
+    uint32_t amount;
+    int result = frame_credit(frame, &amount, err);
+    if (result < 0)
+        return result;
+    if (amount > UINT32_MAX - stream->send_credit)
+        return error_set(err, ERROR_PROTOCOL, "stream %u got too much credit", stream->id);
+    stream->send_credit += amount;
+    if (stream->events->room)
+        stream->events->room(stream);
+    return 0;
+}
+
+/* Frames for a stream that has ended were under way when it did: they are no mistake. */
+static int dispatch(const struct frame *frame, struct error *err)
+{
+    if (frame->type == FRAME_OPEN)
+        return open_stream(frame, err);
+    struct stream *stream = *find_place(frame->stream);
+    if (!stream)
+        return 0;
+    switch (frame->type) {
+    case FRAME_DATA:
+        return take_data(stream, frame, err);
+    case FRAME_CREDIT:
+        return take_credit(stream, frame, err);
+    case FRAME_EOF:
+        if (stream->events->eof)
+            stream->events->eof(stream, frame->detail);
+        return 0;
+    case FRAME_CONTROL:
+        if (stream->events->control)
+            stream->events->control(stream, frame->payload, frame->length);
+        return 0;
+    default:
+        return error_set(err, ERROR_PROTOCOL, "frame type %d is not for an agent", frame->type);
+    }
+}
+
+static int take_frames(struct error *err)
+{
+    for (;;) {
+        struct frame frame;
+        int size = frame_decode(&connection.in, &frame, err);
+        if (size <= 0)
+            return size;
+        int result = dispatch(&frame, err);
+        if (result < 0)
+            return result;
+        buf_consume(&connection.in, (size_t)size);
+    }
+}
+
+static void on_ready(void *owner, uint32_t events)
+{
+    (void)owner, (void)events;
+    struct error err = {0};
+    while (!connection.closed) {
+        ssize_t got = read(connection.watch.fd, buf_reserve(&connection.in, READ_SIZE), READ_SIZE);
+        if (got > 0) {
+            buf_commit(&connection.in, (size_t)got);
+            if (take_frames(&err) < 0)
+                close_with(&err);
+        } else if (got < 0 && errno == EINTR) {
+            continue;
+        } else {
+            bool gone = got == 0 || errno != EAGAIN;
+            if (gone && !connection.keeps)
+                close_with(&err);
+            return;
+        }
+    }
+}
+
+void connection_open(int fd, bool keeps, const struct connection_events *events)
+{
+    connection.events = events;
+    connection.keeps = keeps;
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    /* Edges only: a port without a host reports a hang-up for as long as that lasts. */
+    loop_watch_start(&connection.watch, fd, EPOLLIN | EPOLLOUT | EPOLLET, on_ready, NULL);
+}
+
+void connection_hello(void)
+{
+    cleanup_buf struct buf fields = {0};
+    struct utsname name;
+    uname(&name);
+    fields_add_number(&fields, TAG_VERSION, PROTOCOL_VERSION);
+    fields_add_text(&fields, TAG_KERNEL, name.release);
+    frame_append(&connection.out, 0, FRAME_HELLO, 0, buf_data(&fields), buf_length(&fields));
+}
+
+static void offer_room(void)
+{
+    uint32_t ids[PROTOCOL_STREAMS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (const struct stream *at = connection.buckets[i]; at; at = at->next) {
+            if (count < PROTOCOL_STREAMS_MAX)
+                ids[count++] = at->id;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct stream *stream = *find_place(ids[i]);
+        if (stream && stream->events && stream->events->room)
+            stream->events->room(stream);
+    }
+}
+
+static bool write_queue(void)
+{
+    while (buf_length(&connection.out) > 0 && !connection.closed) {
+        ssize_t put =
+            write(connection.watch.fd, buf_data(&connection.out), buf_length(&connection.out));
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return errno == EAGAIN || connection.keeps;
+        buf_consume(&connection.out, (size_t)put);
+    }
+    return true;
+}
+
+void connection_flush(void)
+{
+    for (;;) {
+        if (!write_queue()) {
+            struct error gone = {0};
+            close_with(&gone);
+            return;
+        }
+        if (!connection.starved || buf_length(&connection.out) > QUEUE_MAX / 2)
+            return;
+        connection.starved = false;
+        offer_room();
+    }
+}
+
+void connection_flush_blocking(void)
+{
+    while (write_queue() && buf_length(&connection.out) > 0 && !connection.closed) {
+        struct pollfd wait = {.fd = connection.watch.fd, .events = POLLOUT};
+        if (poll(&wait, 1, 1000) <= 0 || (wait.revents & (POLLHUP | POLLERR)))
+            return;
+    }
+}
+
+size_t stream_room(const struct stream *stream)
+{
+    size_t queued = buf_length(&connection.out);
+    if (queued >= QUEUE_MAX) {
+        connection.starved = true;
+        return 0;
+    }
+    size_t room = QUEUE_MAX - queued;
+    return stream->send_credit < room ? stream->send_credit : room;
+}
+
+void stream_send(struct stream *stream, enum channel channel, const void *bytes, size_t length)
+{
+    if (length == 0)
+        return;
+    frame_append(&connection.out, stream->id, FRAME_DATA, (uint8_t)channel, bytes, length);
+    stream->send_credit -= (uint32_t)length;
+}
+
+void stream_event(struct stream *stream, const struct buf *fields)
+{
+    frame_append(&connection.out, stream->id, FRAME_EVENT, 0, buf_data(fields), buf_length(fields));
+}
+
+void stream_grant(struct stream *stream, size_t amount)
+{
+    if (amount == 0)
+        return;
+    stream->receive_credit += (uint32_t)amount;
+    frame_append_credit(&connection.out, stream->id, (uint32_t)amount);
+}
+
+void stream_end(struct stream *stream, const struct outcome *outcome)
+{
+    outcome_append(&connection.out, stream->id, outcome);
+    struct stream **place = find_place(stream->id);
+    *place = stream->next;
+    connection.stream_count--;
+    free(stream);
+}
+
+void stream_end_error(struct stream *stream, const struct error *err)
+{
+    struct outcome outcome = outcome_error(err);
+    stream_end(stream, &outcome);
+}

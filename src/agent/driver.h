@@ -1,0 +1,52 @@
+/*
+ * The channel to an interpreter's driver: two pipes, the driver's descriptors 3 (commands) and
+ * 4 (messages). Each message is a kind (u8), a length (u32, little endian) and that many bytes.
+ *
+ *   to the driver     r  run this code             w  the same as a rehearsal: leave no trace
+ *                     a  adopt: 32 bytes of entropy, then cwd and NAME=value…, each ended by NUL
+ *   from the driver   o  bytes for stdout, e  for stderr (at most DRIVER_PIECE_MAX each)
+ *                     j  a record for the results channel
+ *                     d  done: u8, 1 when all went well
+ *
+ * User code lives in the same process and can write to the channel: whatever does not fit the
+ * rules is reported as broken, and the interpreter is replaced.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "agent/connection.h"
+#include "agent/loop.h"
+
+#define DRIVER_PIECE_MAX (64u * 1024)
+#define DRIVER_RECORD_MAX (64u * 1024 * 1024)
+
+struct driver_events {
+    void (*done)(void *owner, bool ok);
+    void (*broken)(void *owner, const char *why);
+    /* After driver_settle: everything that was sent is delivered. */
+    void (*settled)(void *owner);
+};
+
+struct driver {
+    struct loop_watch commands;
+    struct loop_watch messages;
+    struct buf sending;
+    struct buf received;
+    uint32_t record_left;  /* of a record that is being passed on */
+    struct stream *stream; /* NULL: output is thrown away */
+    bool settling;
+    bool ended;
+    const struct driver_events *events;
+    void *owner;
+};
+
+/* Takes the descriptors over. */
+void driver_open(struct driver *driver, int commands, int messages,
+                 const struct driver_events *events, void *owner);
+void driver_close(struct driver *driver);
+void driver_send(struct driver *driver, char kind, const void *bytes, size_t length);
+/* The stream changed or has room again. */
+void driver_resume(struct driver *driver);
+/* The driver's process has ended: deliver what it left behind, then call settled. */
+void driver_settle(struct driver *driver);

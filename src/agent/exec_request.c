@@ -1,0 +1,144 @@
+#include "agent/exec_request.h"
+
+#include <string.h>
+
+#include "agent/settings.h"
+#include "base/mem.h"
+#include "proto/fields.h"
+#include "proto/protocol.h"
+
+static int append_text(const struct field *field, char ***list, struct error *err)
+{
+    char *text;
+    int result = field_text(field, &text, err);
+    if (result == 0)
+        strv_append(list, text);
+    return result;
+}
+
+static int replace_text(const struct field *field, char **place, struct error *err)
+{
+    char *text;
+    int result = field_text(field, &text, err);
+    if (result < 0)
+        return result;
+    free(*place);
+    *place = text;
+    return 0;
+}
+
+static int take_size(const struct field *field, uint16_t *place, struct error *err)
+{
+    uint64_t value;
+    int result = field_number(field, &value, err);
+    if (result == 0)
+        *place = value > UINT16_MAX ? UINT16_MAX : (uint16_t)value;
+    return result;
+}
+
+static int take_flag(const struct field *field, bool *place, struct error *err)
+{
+    uint64_t value;
+    int result = field_number(field, &value, err);
+    if (result == 0)
+        *place = value != 0;
+    return result;
+}
+
+static int take_term(const struct field *field, char ***env, struct error *err)
+{
+    cleanup_free char *text = NULL;
+    int result = field_text(field, &text, err);
+    if (result < 0)
+        return result;
+    cleanup_free char *assignment = xasprintf("TERM=%s", text);
+    environment_set(env, assignment);
+    return 0;
+}
+
+static int take_field(struct exec_request *request, const struct field *field, struct error *err)
+{
+    switch (field->tag) {
+    case TAG_ARG:
+        return append_text(field, &request->argv, err);
+    case TAG_ENV:
+        return append_text(field, &request->env, err);
+    case TAG_CWD:
+        return replace_text(field, &request->cwd, err);
+    case TAG_USER:
+        return replace_text(field, &request->user, err);
+    case TAG_TIMEOUT_MS:
+        return field_number(field, &request->timeout_ms, err);
+    case TAG_PTY:
+        return take_flag(field, &request->pty, err);
+    case TAG_ROWS:
+        return take_size(field, &request->rows, err);
+    case TAG_COLS:
+        return take_size(field, &request->cols, err);
+    case TAG_TERM:
+        return take_term(field, &request->env, err);
+    default:
+        return 0;
+    }
+}
+
+int exec_request_parse(struct exec_request *request, const uint8_t *fields, uint32_t length,
+                       struct error *err)
+{
+    struct field field;
+    uint32_t at = 0;
+    int result;
+    while ((result = fields_next(fields, length, &at, &field, err)) > 0) {
+        if ((result = take_field(request, &field, err)) < 0)
+            return result;
+    }
+    if (result < 0)
+        return result;
+    if (!request->argv || !request->argv[0][0])
+        return error_set(err, ERROR_INVALID, "no program was given to run");
+    if (!request->cwd || !request->cwd[0]) {
+        free(request->cwd);
+        request->cwd = xstrdup(settings_cwd() ? settings_cwd() : "/");
+    }
+    if (!request->user)
+        request->user = xstrdup("root");
+    return 0;
+}
+
+void exec_request_free(struct exec_request *request)
+{
+    strv_free(request->argv);
+    strv_free(request->env);
+    free(request->cwd);
+    free(request->user);
+}
+
+static int take_control(struct exec_control *control, const struct field *field, struct error *err)
+{
+    switch (field->tag) {
+    case TAG_SIGNAL:
+        return field_number(field, &control->signal, err);
+    case TAG_ROWS:
+        return take_size(field, &control->rows, err);
+    case TAG_COLS:
+        return take_size(field, &control->cols, err);
+    case TAG_CANCEL:
+        return take_flag(field, &control->cancel, err);
+    default:
+        return 0;
+    }
+}
+
+int exec_control_parse(struct exec_control *control, const uint8_t *fields, uint32_t length,
+                       struct error *err)
+{
+    *control = (struct exec_control){0};
+    struct field field;
+    uint32_t at = 0;
+    int result;
+    while ((result = fields_next(fields, length, &at, &field, err)) > 0) {
+        if ((result = take_control(control, &field, err)) < 0)
+            return result;
+    }
+    return result;
+}

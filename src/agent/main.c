@@ -1,0 +1,116 @@
+/*
+ * The agent: PID 1 of every sandbox. It serves one connection from the keeper.
+ *
+ *   msb-agent          boots the machine it is the first process of, and serves its port
+ *   msb-agent --fd N   serves the inherited descriptor N in the world it finds
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "agent/adopt.h"
+#include "agent/boot.h"
+#include "agent/connection.h"
+#include "agent/context.h"
+#include "agent/exec.h"
+#include "agent/loop.h"
+#include "agent/machine.h"
+#include "agent/run.h"
+#include "agent/scope.h"
+#include "agent/spawn.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+static int exit_code;
+
+static _Noreturn void leave(void)
+{
+    scope_shutdown();
+    if (machine_is_ours())
+        machine_power_off();
+    exit(exit_code);
+}
+
+static void shutdown_open(struct stream *stream, const uint8_t *fields, uint32_t length)
+{
+    (void)fields, (void)length;
+    struct outcome done = {0};
+    scope_shutdown();
+    sync();
+    stream_end(stream, &done);
+    connection_flush_blocking();
+    leave();
+}
+
+static void on_open(struct stream *stream, uint8_t operation, const uint8_t *fields,
+                    uint32_t length)
+{
+    static void (*const operations[])(struct stream *, const uint8_t *, uint32_t) = {
+        [OP_EXEC] = exec_open,       [OP_RUN] = run_open,           [OP_ADOPT] = adopt_open,
+        [OP_QUIESCE] = quiesce_open, [OP_SHUTDOWN] = shutdown_open,
+    };
+    if (operation < sizeof operations / sizeof operations[0] && operations[operation]) {
+        operations[operation](stream, fields, length);
+        return;
+    }
+    struct error err;
+    error_set(&err, ERROR_INVALID, "the agent has no operation %u", operation);
+    error_hint(&err, "the sandbox was made by an older version: stop it and start it again");
+    stream_end_error(stream, &err);
+}
+
+static void on_closed(const struct error *err)
+{
+    if (err->code) {
+        log_error("the connection is unusable: %s", err->message);
+        exit_code = 1;
+    }
+    loop_stop();
+}
+
+static int serve(int fd, bool keeps)
+{
+    static const struct connection_events events = {.open = on_open, .closed = on_closed};
+    struct error err;
+    log_set_speaker("agent");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    loop_open();
+    spawn_init();
+    scope_init();
+    if (context_install(&err) < 0)
+        log_warn("no interpreters: %s", err.message);
+    connection_open(fd, keeps, &events);
+    connection_hello();
+    connection_flush();
+    loop_run(connection_flush);
+    leave();
+}
+
+static int serve_machine(void)
+{
+    struct error err;
+    machine_set_ours();
+    int fd = boot_machine(&err);
+    if (fd < 0) {
+        fprintf(stderr, "msb-agent: cannot boot: %s\n", err.message);
+        machine_power_off();
+    }
+    return serve(fd, true);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "--fd") == 0) {
+        char *end;
+        long fd = strtol(argv[2], &end, 10);
+        if (*end == '\0' && fd >= 0 && fd < 1 << 20)
+            return serve((int)fd, false);
+    }
+    /* The kernel hands on what it does not know of its command line, so arguments mean nothing. */
+    if (getpid() == 1)
+        return serve_machine();
+    fprintf(stderr, "usage: msb-agent --fd N\n");
+    return 2;
+}

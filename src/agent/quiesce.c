@@ -1,0 +1,100 @@
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/adopt.h"
+#include "agent/context.h"
+#include "agent/machine.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "proto/fields.h"
+
+/*
+ * Programs renew their random numbers from the kernel when their clock says it is time (OpenSSL
+ * after an hour). Warmed a day in the past, they all find that it is when a copy gets the time.
+ */
+#define DAY_US (24ull * 3600 * 1000000)
+
+struct quiesce {
+    struct stream *stream;
+    unsigned waiting;
+    struct error err;
+};
+
+struct rehearsal {
+    struct quiesce *quiesce;
+    struct context_call call;
+};
+
+static void finish(struct quiesce *quiesce)
+{
+    struct outcome done = {0};
+    if (quiesce->err.code) {
+        stream_end_error(quiesce->stream, &quiesce->err);
+    } else {
+        sync();
+        stream_end(quiesce->stream, &done);
+    }
+    free(quiesce);
+}
+
+static void on_ended(void *owner, const struct context_outcome *outcome)
+{
+    struct rehearsal *rehearsal = owner;
+    struct quiesce *quiesce = rehearsal->quiesce;
+    free(rehearsal);
+    if (outcome->err && !quiesce->err.code)
+        quiesce->err = *outcome->err;
+    else if ((outcome->died || !outcome->ok) && !quiesce->err.code)
+        error_set(&quiesce->err, ERROR_UNAVAILABLE, "an interpreter failed its first call");
+    if (--quiesce->waiting == 0)
+        finish(quiesce);
+}
+
+static void rehearse(struct quiesce *quiesce, struct context *context, char kind,
+                     const void *payload, size_t length)
+{
+    struct rehearsal *rehearsal = xcalloc(1, sizeof *rehearsal);
+    rehearsal->quiesce = quiesce;
+    rehearsal->call = (struct context_call){.kind = kind, .ended = on_ended, .owner = rehearsal};
+    buf_append(&rehearsal->call.payload, payload, length);
+    quiesce->waiting++;
+    context_submit(context, &rehearsal->call, true);
+}
+
+static int warm(struct quiesce *quiesce, const char *language, struct error *err)
+{
+    static const uint8_t entropy[CONTEXT_ENTROPY + 1];
+    struct context *context = context_find(language, err);
+    if (!context)
+        return -(int)err->code;
+    const char *code = strcmp(language, "python") == 0 ? "print(6*7)\n6*7" : "console.log(6*7);6*7";
+    rehearse(quiesce, context, 'a', entropy, sizeof entropy);
+    rehearse(quiesce, context, 'w', code, strlen(code));
+    return 0;
+}
+
+void quiesce_open(struct stream *stream, const uint8_t *fields, uint32_t length)
+{
+    static const struct stream_events events;
+    struct quiesce *quiesce = xcalloc(1, sizeof *quiesce);
+    quiesce->stream = stream;
+    stream->events = &events;
+    /* Held once by us, so that quick answers do not end it early. */
+    quiesce->waiting = 1;
+    int result = 0;
+    uint64_t now = clock_realtime_us();
+    if (machine_is_ours() && now > DAY_US)
+        result = machine_set_clock(now - DAY_US, &quiesce->err);
+    struct field field;
+    uint32_t at = 0;
+    while (result >= 0 && (result = fields_next(fields, length, &at, &field, &quiesce->err)) > 0) {
+        cleanup_free char *language = NULL;
+        if (field.tag != TAG_LANGUAGE)
+            continue;
+        result = field_text(&field, &language, &quiesce->err);
+        if (result == 0)
+            result = warm(quiesce, language, &quiesce->err);
+    }
+    if (--quiesce->waiting == 0)
+        finish(quiesce);
+}

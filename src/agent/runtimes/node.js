@@ -1,0 +1,271 @@
+// Runs code for the agent in one long-lived interpreter; driver.h describes the channel.
+//
+// Code is evaluated through the inspector's REPL mode, V8's own: let, const and class stay between
+// calls, may be declared again, and await works at the top level. The inspector hands out
+// references, so values come back through a function of ours that is called with them.
+'use strict';
+const fs = require('fs');
+const inspector = require('inspector');
+const net = require('net');
+const { Console } = require('console');
+const { createRequire } = require('module');
+const { Writable } = require('stream');
+const util = require('util');
+const vm = require('vm');
+
+const COMMANDS = 3;
+const MESSAGES = 4;
+const PIECE = 32768;
+
+// Descriptor 4 blocks: output keeps its order, and a reader that is slow slows us down.
+function send(kind, payload) {
+  const message = Buffer.allocUnsafe(5 + payload.length);
+  message[0] = kind.charCodeAt(0);
+  message.writeUInt32LE(payload.length, 1);
+  payload.copy(message, 5);
+  for (let at = 0; at < message.length;) at += fs.writeSync(MESSAGES, message, at);
+}
+
+function sendOutput(kind, bytes) {
+  for (let at = 0; at < bytes.length; at += PIECE) send(kind, bytes.subarray(at, at + PIECE));
+}
+
+function sendRecord(record) {
+  send('j', Buffer.from(JSON.stringify(record)));
+}
+
+function openOutput(kind, fd) {
+  const output = new Writable({
+    decodeStrings: true,
+    write(chunk, encoding, callback) {
+      sendOutput(kind, chunk);
+      callback();
+    },
+  });
+  output.fd = fd;
+  return output;
+}
+
+function replaceOutputs() {
+  const stdout = openOutput('o', 1);
+  const stderr = openOutput('e', 2);
+  Object.defineProperty(process, 'stdout', { configurable: true, enumerable: true, value: stdout });
+  Object.defineProperty(process, 'stderr', { configurable: true, enumerable: true, value: stderr });
+  globalThis.console = new Console({ stdout, stderr, colorMode: false });
+}
+
+// V8's generator cannot be seeded, and copies of this process would all draw the same numbers.
+const random = { state: new BigUint64Array(2) };
+
+function seedRandom(bytes) {
+  random.state[0] = bytes.readBigUInt64LE(0);
+  random.state[1] = bytes.readBigUInt64LE(8) | 1n;
+}
+
+// xorshift128+
+Math.random = function random_() {
+  let a = random.state[0];
+  const b = random.state[1];
+  random.state[0] = b;
+  a ^= BigInt.asUintN(64, a << 23n);
+  random.state[1] = a ^ b ^ (a >> 17n) ^ (b >> 26n);
+  return Number(BigInt.asUintN(64, random.state[1] + b) >> 11n) / 2 ** 53;
+};
+Object.defineProperty(Math.random, 'name', { value: 'random' });
+
+const session = new inspector.Session();
+session.connect();
+let caught;
+let catcher;
+
+function post(method, parameters) {
+  let answer;
+  session.post(method, parameters, (error, result) => {
+    if (error) throw error;
+    answer = result;
+  });
+  return answer;
+}
+
+function openCatcher() {
+  const key = Symbol.for('msb.catcher');
+  globalThis[key] = (value) => { caught = value; };
+  const expression = 'globalThis[Symbol.for("msb.catcher")]';
+  catcher = post('Runtime.evaluate', { expression }).result.objectId;
+  delete globalThis[key];
+}
+
+// The value behind an inspector's reference.
+function dereference(remote) {
+  let argument = { value: remote.value };
+  if (remote.objectId) argument = { objectId: remote.objectId };
+  else if (remote.unserializableValue) argument = { unserializableValue: remote.unserializableValue };
+  else if (remote.type === 'undefined') return undefined;
+  caught = undefined;
+  post('Runtime.callFunctionOn', {
+    objectId: catcher,
+    functionDeclaration: 'function (value) { this(value); }',
+    arguments: [argument],
+  });
+  const value = caught;
+  caught = undefined;
+  return value;
+}
+
+// Our own frames lie below the user's.
+function cutStack(stack) {
+  const lines = String(stack).split('\n');
+  const end = lines.findIndex((line) => / \(node:inspector:| \(.*\/node\.js:/.test(line));
+  return (end < 0 ? lines : lines.slice(0, end)).join('\n');
+}
+
+function describeError(error) {
+  if (!(util.types.isNativeError(error) || error instanceof Error)) {
+    const text = util.inspect(error);
+    return { type: 'error', name: 'Uncaught', value: text, traceback: `Uncaught ${text}` };
+  }
+  return {
+    type: 'error',
+    name: String(error.name),
+    value: String(error.message),
+    traceback: cutStack(error.stack),
+  };
+}
+
+class KeyboardInterrupt extends Error {
+  constructor() {
+    super('interrupted');
+    this.name = 'KeyboardInterrupt';
+    this.stack = 'KeyboardInterrupt: interrupted';
+  }
+}
+
+class SystemExit extends Error {
+  constructor(code) {
+    super(String(code === undefined ? process.exitCode || 0 : code));
+    this.name = 'SystemExit';
+  }
+}
+
+let call = null; // the one under way: { settle }
+let count = 0;
+
+function evaluate(code, filename, answered) {
+  const begin = () => session.post('Runtime.evaluate', {
+    expression: `${code}\n//# sourceURL=${filename}`,
+    replMode: true,
+    awaitPromise: true,
+    objectGroup: 'call',
+  }, answered);
+  // The watchdog that ends endless loops on SIGINT works for scripts only, so one leads to us.
+  globalThis[beginKey] = begin;
+  try {
+    interruptible.runInThisContext({ breakOnSigint: true });
+  } catch (error) {
+    answered(error.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED' ? new KeyboardInterrupt() : error);
+  } finally {
+    delete globalThis[beginKey];
+  }
+}
+
+const beginKey = Symbol.for('msb.begin');
+const interruptible = new vm.Script('globalThis[Symbol.for("msb.begin")]()', { filename: __filename });
+
+// The value the code ended with; promises are waited for.
+function valueOf(code, filename) {
+  return new Promise((resolve, reject) => {
+    evaluate(code, filename, (error, answer) => {
+      if (error) return reject(error);
+      try {
+        if (answer.exceptionDetails) return reject(dereference(answer.exceptionDetails.exception));
+        return resolve(dereference(answer.result));
+      } catch (failure) {
+        return reject(failure);
+      }
+    });
+  });
+}
+
+function interruption() {
+  return new Promise((resolve, reject) => { call = { fail: reject }; });
+}
+
+async function run(payload) {
+  const filename = `<call-${++count}>`;
+  let ok = true;
+  try {
+    const interrupted = interruption();
+    const value = await Promise.race([interrupted, valueOf(payload.toString(), filename)]);
+    if (value !== undefined) sendRecord({ type: 'result', text: util.inspect(value) });
+  } catch (error) {
+    ok = false;
+    sendRecord(describeError(error));
+  }
+  call = null;
+  session.post('Runtime.releaseObjectGroup', { objectGroup: 'call' });
+  send('d', Buffer.from([ok ? 1 : 0]));
+}
+
+async function rehearse(payload) {
+  await run(payload);
+  count = 0;
+}
+
+function offerModules() {
+  const filename = `${process.cwd()}/[call]`;
+  globalThis.require = createRequire(filename);
+  globalThis.module = { exports: {}, filename, paths: globalThis.require.resolve.paths('x') };
+  globalThis.exports = globalThis.module.exports;
+  globalThis.__filename = filename;
+  globalThis.__dirname = process.cwd();
+}
+
+// This process may be a copy of another: nothing random of before may go on.
+function adopt(payload) {
+  const [cwd, ...env] = payload.subarray(32).toString().split('\0').slice(0, -1);
+  for (const assignment of env) {
+    const at = assignment.indexOf('=');
+    process.env[assignment.slice(0, at)] = assignment.slice(at + 1);
+  }
+  try {
+    if (cwd) process.chdir(cwd);
+  } catch {
+    // The folder is gone: stay where we are.
+  }
+  offerModules();
+  seedRandom(payload.subarray(0, 32));
+  send('d', Buffer.from([1]));
+}
+
+function serve() {
+  const handlers = { r: run, w: rehearse, a: adopt };
+  const socket = new net.Socket({ fd: COMMANDS, readable: true, writable: false });
+  let received = Buffer.alloc(0);
+  socket.on('data', (bytes) => {
+    received = received.length ? Buffer.concat([received, bytes]) : bytes;
+    while (received.length >= 5) {
+      const length = received.readUInt32LE(1);
+      if (received.length < 5 + length) break;
+      const kind = String.fromCharCode(received[0]);
+      const payload = received.subarray(5, 5 + length);
+      received = received.subarray(5 + length);
+      handlers[kind](payload);
+    }
+  });
+  socket.on('end', () => process.reallyExit(0));
+}
+
+function fail(error) {
+  if (call) call.fail(error);
+}
+
+process.on('uncaughtException', fail);
+process.on('unhandledRejection', fail);
+process.on('SIGINT', () => fail(new KeyboardInterrupt()));
+process.exit = (code) => { throw new SystemExit(code); };
+delete process.env.MSB_WARM;
+seedRandom(require('crypto').randomBytes(32));
+replaceOutputs();
+openCatcher();
+offerModules();
+serve();

@@ -1,0 +1,71 @@
+#include "agent/settings.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+static char **sandbox_env;
+static char *sandbox_cwd;
+
+void settings_replace(char **env, char *cwd)
+{
+    strv_free(sandbox_env);
+    free(sandbox_cwd);
+    sandbox_env = env;
+    sandbox_cwd = cwd;
+}
+
+char *const *settings_env(void)
+{
+    return sandbox_env;
+}
+
+const char *settings_cwd(void)
+{
+    return sandbox_cwd;
+}
+
+static char **find_name(char **env, const char *assignment)
+{
+    size_t length = strcspn(assignment, "=");
+    for (; env && *env; env++) {
+        if (strncmp(*env, assignment, length) == 0 && (*env)[length] == '=')
+            return env;
+    }
+    return NULL;
+}
+
+void environment_set(char ***env, const char *assignment)
+{
+    char **place = find_name(*env, assignment);
+    if (!strchr(assignment, '='))
+        return;
+    if (!place) {
+        strv_append(env, xstrdup(assignment));
+        return;
+    }
+    free(*place);
+    *place = xstrdup(assignment);
+}
+
+void environment_default(char ***env, const char *name, const char *value)
+{
+    cleanup_free char *assignment = xasprintf("%s=%s", name, value);
+    if (value[0] && !find_name(*env, assignment))
+        strv_append(env, steal_pointer(&assignment));
+}
+
+char **environment_build(const struct account *account, char *const *extra)
+{
+    char **env = NULL;
+    for (char *const *at = sandbox_env; at && *at; at++)
+        environment_set(&env, *at);
+    for (char *const *at = extra; at && *at; at++)
+        environment_set(&env, *at);
+    environment_default(&env, "PATH",
+                        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    environment_default(&env, "HOME", account->home);
+    environment_default(&env, "USER", account->name);
+    environment_default(&env, "LOGNAME", account->name);
+    return env;
+}

@@ -1,0 +1,17 @@
+/* What the sandbox was told to be: the defaults of everything that runs in it. */
+#pragma once
+
+#include "agent/account.h"
+
+/* Replaces them; takes both over. cwd may be NULL. */
+void settings_replace(char **env, char *cwd);
+char *const *settings_env(void);
+/* NULL when none was given. */
+const char *settings_cwd(void);
+
+/* NAME=value, replacing an earlier value of the same name. */
+void environment_set(char ***env, const char *assignment);
+/* Sets it unless it is set already or the value is empty. */
+void environment_default(char ***env, const char *name, const char *value);
+/* The sandbox's environment, then extra, then defaults for what is still unset. */
+char **environment_build(const struct account *account, char *const *extra);

@@ -1,0 +1,341 @@
+#include "cli/attach.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/results.h"
+#include "proto/fields.h"
+#include "sandbox/launch.h"
+
+#define INPUT_PIECE 65536
+#define STOP_MS 10000
+
+struct attachment {
+    const struct attach_request *request;
+    uv_loop_t loop;
+    struct sandbox_client client;
+    struct client_call start, work, stop;
+    struct results results;
+    uv_fs_t read;
+    char piece[INPUT_PIECE];
+    bool reading;      /* a read of stdin is under way */
+    size_t input_sent; /* of the request's own input */
+    bool working;
+    bool interrupted; /* one Ctrl-C was passed on already */
+    uv_signal_t signals[4];
+    uv_timer_t patience;
+    struct termios before;
+    bool raw;
+    int exit_code;
+    uint64_t began, ready, first_output, done;
+    char place[256]; /* where it ran, for --verbose */
+};
+
+/* ---- the terminal ---------------------------------------------------------------------------- */
+
+bool attach_has_terminal(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
+void attach_describe_terminal(struct buf *fields)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = 80};
+    ioctl(STDIN_FILENO, TIOCGWINSZ, &size);
+    const char *kind = getenv("TERM");
+    fields_add_number(fields, TAG_PTY, 1);
+    fields_add_number(fields, TAG_ROWS, size.ws_row);
+    fields_add_number(fields, TAG_COLS, size.ws_col);
+    fields_add_text(fields, TAG_TERM, kind && kind[0] ? kind : "xterm");
+}
+
+static void set_raw(struct attachment *a)
+{
+    if (!a->request->terminal || a->raw || tcgetattr(STDIN_FILENO, &a->before) < 0)
+        return;
+    struct termios raw = a->before;
+    cfmakeraw(&raw);
+    a->raw = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+}
+
+static void restore_terminal(struct attachment *a)
+{
+    if (a->raw)
+        tcsetattr(STDIN_FILENO, TCSANOW, &a->before);
+    a->raw = false;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void leave(struct attachment *a, int exit_code)
+{
+    a->exit_code = exit_code;
+    client_close(&a->client);
+    uv_stop(&a->loop);
+}
+
+static void on_stopped(struct client_call *call, const struct outcome *outcome)
+{
+    (void)outcome;
+    struct attachment *a = call->context;
+    if (!a->request->await_removal)
+        leave(a, a->exit_code);
+}
+
+/* The keeper closes its side when the state folder is gone. */
+static void on_connection_closed(struct sandbox_client *client)
+{
+    struct attachment *a = client->context;
+    uv_stop(&a->loop);
+}
+
+static void on_out_of_patience(uv_timer_t *timer)
+{
+    struct attachment *a = timer->data;
+    leave(a, a->exit_code);
+}
+
+static void finish(struct attachment *a, int exit_code)
+{
+    static const struct call_handlers handlers = {.end = on_stopped};
+    a->working = false;
+    a->exit_code = exit_code;
+    a->done = clock_monotonic_us();
+    restore_terminal(a);
+    if (!a->request->stop_afterwards) {
+        leave(a, exit_code);
+        return;
+    }
+    uv_timer_start(&a->patience, on_out_of_patience, STOP_MS, 0);
+    call_start(&a->client, &a->stop, OP_STOP, NULL, &handlers, a);
+}
+
+/* ---- input ----------------------------------------------------------------------------------- */
+
+static void feed(struct attachment *a);
+
+/* Reads happen in libuv's threads: no other way suits files, pipes and terminals alike without
+ * changing the mode of descriptors that other processes share. */
+static void on_input(uv_fs_t *request)
+{
+    struct attachment *a = request->data;
+    ssize_t got = request->result;
+    uv_fs_req_cleanup(request);
+    a->reading = false;
+    if (!a->working)
+        return;
+    if (got > 0) {
+        call_send(&a->work, a->piece, (size_t)got);
+        feed(a);
+    } else {
+        call_send_eof(&a->work);
+    }
+}
+
+static void feed_given(struct attachment *a)
+{
+    const struct attach_request *request = a->request;
+    size_t left = request->input_length - a->input_sent;
+    size_t size = a->work.room < left ? (size_t)a->work.room : left;
+    call_send(&a->work, request->input + a->input_sent, size);
+    a->input_sent += size;
+    if (left > 0 && size == left)
+        call_send_eof(&a->work);
+}
+
+static void feed(struct attachment *a)
+{
+    if (a->reading || !a->working || a->work.room == 0)
+        return;
+    if (a->request->input) {
+        feed_given(a);
+        return;
+    }
+    size_t size = a->work.room < INPUT_PIECE ? (size_t)a->work.room : INPUT_PIECE;
+    uv_buf_t room = uv_buf_init(a->piece, (unsigned)size);
+    a->read.data = a;
+    a->reading = uv_fs_read(&a->loop, &a->read, STDIN_FILENO, &room, 1, -1, on_input) == 0;
+}
+
+static void on_room(struct client_call *call)
+{
+    feed(call->context);
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+/* Blocks while our own reader is slow: the sandbox gets no credit meanwhile and waits too. */
+static void on_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
+                    size_t length)
+{
+    struct attachment *a = call->context;
+    if (!a->first_output)
+        a->first_output = clock_monotonic_us();
+    int failed = 0;
+    if (channel == CHANNEL_RESULTS)
+        results_take(&a->results, bytes, length);
+    else
+        failed = file_write_all(channel == CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO, bytes,
+                                length);
+    if (failed && errno == EPIPE) {
+        call_cancel(call);
+        return;
+    }
+    call_consumed(call, length);
+}
+
+static int judge(struct attachment *a, const struct outcome *outcome)
+{
+    struct error err = outcome->error;
+    switch (outcome->verdict) {
+    case VERDICT_DONE:
+    case VERDICT_EXITED:
+        return outcome->exit_code;
+    case VERDICT_SIGNALED:
+        return 128 + outcome->signal;
+    case VERDICT_TIMEOUT:
+        error_set(&err, ERROR_TIMEOUT, "it took longer than %g s and was ended with all it started",
+                  (double)a->request->timeout_ms / 1000.0);
+        error_hint(&err, "give it more time with --timeout");
+        return report_error(&err, EXIT_TIMED_OUT);
+    case VERDICT_CANCELLED:
+        return 128 + SIGINT;
+    default:
+        return report_error(&err, outcome->exit_code > 1 ? outcome->exit_code : EXIT_SANDBOX);
+    }
+}
+
+static void on_work_end(struct client_call *call, const struct outcome *outcome)
+{
+    struct attachment *a = call->context;
+    restore_terminal(a);
+    if (a->working)
+        finish(a, judge(a, outcome));
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+static void start_work(struct attachment *a)
+{
+    static const struct call_handlers handlers = {
+        .data = on_data, .room = on_room, .end = on_work_end};
+    const struct attach_request *request = a->request;
+    call_start(&a->client, &a->work, request->operation, request->fields, &handlers, a);
+    a->working = true;
+    if (request->input)
+        feed(a);
+}
+
+static void note_place(struct attachment *a, const char *status)
+{
+    json_t *json = json_loads(status ? status : "{}", 0, NULL);
+    const char *accelerator = json_string_value(json_object_get(json, "accelerator"));
+    const char *engine = json_string_value(json_object_get(json, "engine"));
+    const char *kernel = json_string_value(json_object_get(json, "guest_kernel"));
+    snprintf(a->place, sizeof a->place, "engine %s, accelerator %s, guest kernel %s",
+             engine ? engine : "?", accelerator ? accelerator : "?", kernel ? kernel : "?");
+    json_decref(json);
+}
+
+static void on_started(struct client_call *call, const struct outcome *outcome)
+{
+    struct attachment *a = call->context;
+    if (outcome->verdict != VERDICT_DONE) {
+        a->working = false;
+        leave(a, report_error(&outcome->error, EXIT_SANDBOX));
+        return;
+    }
+    a->ready = clock_monotonic_us();
+    note_place(a, outcome->status);
+    set_raw(a);
+    if (!a->request->input)
+        feed(a);
+}
+
+static void on_signal(uv_signal_t *watch, int number)
+{
+    struct attachment *a = watch->data;
+    if (number == SIGWINCH) {
+        struct winsize size;
+        if (a->working && a->raw && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
+            call_resize(&a->work, size.ws_row, size.ws_col);
+        return;
+    }
+    if (number == SIGINT && a->working && a->ready && !a->interrupted) {
+        a->interrupted = true;
+        call_signal(&a->work, SIGINT);
+        return;
+    }
+    restore_terminal(a);
+    a->working = false;
+    if (a->ready)
+        finish(a, 128 + number);
+    else
+        leave(a, 128 + number);
+}
+
+static void watch_signals(struct attachment *a)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
+    for (size_t i = 0; i < 4; i++) {
+        uv_signal_init(&a->loop, &a->signals[i]);
+        a->signals[i].data = a;
+        uv_signal_start(&a->signals[i], on_signal, numbers[i]);
+        uv_unref((uv_handle_t *)&a->signals[i]);
+    }
+}
+
+static void tell_place(const struct attachment *a)
+{
+    if (!a->request->verbose || !a->ready)
+        return;
+    fprintf(stderr, "Ran in a machine of its own: %s.\n", a->place);
+    fprintf(stderr, "Ready after %.0f ms, ", (double)(a->ready - a->began) / 1000.0);
+    if (a->first_output)
+        fprintf(stderr, "first output after %.0f ms, ",
+                (double)(a->first_output - a->began) / 1000.0);
+    fprintf(stderr, "done after %.0f ms.\n", (double)(a->done - a->began) / 1000.0);
+}
+
+int attach_run(int connection, const struct attach_request *request)
+{
+    static const struct call_handlers start_handlers = {.end = on_started};
+    static struct attachment a;
+    struct error err;
+    a = (struct attachment){.request = request, .began = clock_monotonic_us()};
+    uv_loop_init(&a.loop);
+    uv_timer_init(&a.loop, &a.patience);
+    a.patience.data = &a;
+    if (client_open(&a.client, &a.loop, connection, &err) < 0)
+        return report_error(&err, EXIT_SANDBOX);
+    a.client.closed = on_connection_closed;
+    a.client.context = &a;
+    watch_signals(&a);
+    if (cancel_requested())
+        return 128 + cancel_signal();
+    if (request->starting)
+        call_join(&a.client, &a.start, LAUNCH_STREAM, &start_handlers, &a);
+    start_work(&a);
+    if (!request->starting) {
+        a.ready = a.began;
+        set_raw(&a);
+        if (!request->input)
+            feed(&a);
+    }
+    uv_run(&a.loop, UV_RUN_DEFAULT);
+    restore_terminal(&a);
+    results_free(&a.results);
+    tell_place(&a);
+    return a.exit_code;
+}

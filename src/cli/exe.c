@@ -1,0 +1,182 @@
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/cancel.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/progress.h"
+#include "cli/attach.h"
+#include "cli/command.h"
+#include "cli/request.h"
+#include "image/image.h"
+#include "sandbox/config.h"
+#include "sandbox/launch.h"
+#include "sandbox/state.h"
+
+static struct {
+    unsigned cpus, memory, disk;
+    char **env, **volumes;
+    const char *name, *namespace, *workdir, *kernel, *accelerator;
+    uint64_t idle, lifetime;
+    bool detach, quiet, verbose;
+    struct work_options work;
+} options;
+
+static int fill_config(struct sandbox_config *config, struct error *err)
+{
+    const char *kernel = options.kernel ? options.kernel : getenv("MSB_KERNEL");
+    if (options.cpus)
+        config->cpus = options.cpus;
+    if (options.memory)
+        config->memory_mb = options.memory;
+    if (options.disk)
+        config->disk_mb = options.disk;
+    if (options.namespace) {
+        free(config->namespace);
+        config->namespace = xstrdup(options.namespace);
+    }
+    if (kernel && kernel[0])
+        config->kernel = xstrdup(kernel);
+    if (options.accelerator)
+        config->accelerator = xstrdup(options.accelerator);
+    if (options.workdir)
+        config->workdir = xstrdup(options.workdir);
+    config->idle_ms = options.idle;
+    config->lifetime_ms = options.lifetime;
+    config->attached = !options.detach;
+
+    unsigned random = 0;
+    if (getrandom(&random, sizeof random, 0) < 0)
+        random = (unsigned)getpid();
+    config->name = options.name ? xstrdup(options.name) : xasprintf("exe-%08x", random);
+
+    cleanup_free char *here = getcwd(NULL, 0);
+    int result = 0;
+    for (size_t i = 0; result == 0 && options.env && options.env[i]; i++)
+        result = sandbox_config_add_env(config, options.env[i], err);
+    for (size_t i = 0; result == 0 && options.volumes && options.volumes[i]; i++)
+        result = sandbox_config_add_volume(config, options.volumes[i], here ? here : "/", err);
+    return result < 0 ? result : sandbox_config_check(config, err);
+}
+
+/* Image, kernel and template, whichever is missing. */
+static int prepare(struct sandbox_config *config, const char *reference, struct image *image,
+                   struct error *err)
+{
+    int result = image_ensure(reference, image, err);
+    if (result < 0)
+        return result;
+    launch_apply_image(config, image);
+    return launch_prepare(config, err);
+}
+
+static int run_in(const struct sandbox_config *config, const struct image *image,
+                  const struct arguments *arguments)
+{
+    struct error err;
+    struct work work;
+    if (work_build(&work, &options.work, arguments->command, image->command, config->language,
+                   &err) < 0)
+        return report_error(&err, EXIT_USAGE);
+    state_sweep();
+    int connection = launch_keeper(config, &err);
+    int result = connection < 0 ? report_error(&err, EXIT_SANDBOX) : 0;
+    if (connection >= 0) {
+        work.attach.starting = true;
+        work.attach.stop_afterwards = !options.detach;
+        work.attach.await_removal = options.name != NULL;
+        work.attach.verbose = options.verbose;
+        result = attach_run(connection, &work.attach);
+    }
+    work_free(&work);
+    return result;
+}
+
+static int run(const struct arguments *arguments)
+{
+    struct error err;
+    if (arguments->count != 1) {
+        error_set(&err, ERROR_INVALID,
+                  arguments->count ? "msb exe takes one image" : "which image is to run?");
+        error_hint(&err, "msb exe microsandbox/python -- COMMAND…");
+        return report_error(&err, EXIT_USAGE);
+    }
+    if (options.quiet)
+        progress_silence();
+    cancel_install();
+    struct image image = {0};
+    struct sandbox_config config;
+    sandbox_config_init(&config);
+    int result = fill_config(&config, &err);
+    if (result < 0)
+        result = report_error(&err, EXIT_USAGE);
+    else if (prepare(&config, arguments->words[0], &image, &err) < 0)
+        result = report_error(&err, cancel_signal() ? 128 + cancel_signal() : EXIT_SANDBOX);
+    else
+        result = run_in(&config, &image, arguments);
+    image_release(&image);
+    sandbox_config_free(&config);
+    strv_free(options.env);
+    strv_free(options.volumes);
+    return result;
+}
+
+static const struct option option_table[] = {
+    {'c', "code", OPTION_TEXT, &options.work.code, "CODE",
+     "run CODE in the image's warm interpreter; - reads it from stdin"},
+    {'m', "memory", OPTION_MEGABYTE, &options.memory, "MB", "memory of the machine (1024)"},
+    {0, "cpus", OPTION_COUNT, &options.cpus, "N", "processors of the machine (1)"},
+    {0, "disk", OPTION_MEGABYTE, &options.disk, "MB", "how much may be written inside (8192)"},
+    {'e', "env", OPTION_LIST, &options.env, "K=V", "an environment variable; K alone passes yours"},
+    {'v', "volume", OPTION_LIST, &options.volumes, "HOST:GUEST",
+     "share a folder; :ro behind it for read-only; may be repeated"},
+    {'w', "workdir", OPTION_TEXT, &options.workdir, "DIR", "where the command starts"},
+    {'u', "user", OPTION_TEXT, &options.work.user, "USER", "who runs the command"},
+    {'t', "timeout", OPTION_SECONDS, &options.work.timeout_ms, "S",
+     "end the command and all it started after S seconds"},
+    {'n', "name", OPTION_TEXT, &options.name, "NAME", "name of the sandbox (exe-…)"},
+    {0, "namespace", OPTION_TEXT, &options.namespace, "NS", "its namespace (default)"},
+    {'d', "detach", OPTION_FLAG, &options.detach, NULL,
+     "keep the sandbox when the command is over; needs msb stop"},
+    {0, "idle", OPTION_SECONDS, &options.idle, "S",
+     "end the sandbox after S seconds without a call"},
+    {0, "lifetime", OPTION_SECONDS, &options.lifetime, "S", "end the sandbox after S seconds"},
+    {'T', "no-tty", OPTION_FLAG, &options.work.no_terminal, NULL,
+     "no terminal inside, even if there is one here"},
+    {0, "kernel", OPTION_TEXT, &options.kernel, "FILE",
+     "another kernel than Debian's (MSB_KERNEL)"},
+    {0, "accel", OPTION_TEXT, &options.accelerator, "NAME", "kvm or tcg (the best that works)"},
+    {'q', "quiet", OPTION_FLAG, &options.quiet, NULL, "show no progress"},
+    {0, "verbose", OPTION_FLAG, &options.verbose, NULL, "tell where it ran and how long it took"},
+    {0},
+};
+
+const struct command exe_command = {
+    .name = "exe",
+    .summary = "run a command or code in a fresh sandbox",
+    .usage = "exe IMAGE [OPTIONS] [-- COMMAND…]",
+    .description =
+        "Starts a sandbox from IMAGE (microsandbox/python or microsandbox/node, python and node\n"
+        "for short), runs COMMAND in it and removes it again. The sandbox is a machine with a\n"
+        "kernel of its own, without network; of the host it sees only the folders given with\n"
+        "--volume.\n"
+        "\n"
+        "stdin, stdout and stderr are passed through, and so is the exit code. When stdin and\n"
+        "stdout are terminals, the command gets a terminal of its own. Without COMMAND the "
+        "image's\n"
+        "interpreter starts. The first run of an image builds it, which takes minutes; later runs\n"
+        "clone a machine that is warm already.\n"
+        "\n"
+        "Exit codes: the command's own; 128+N when signal N ended it; 124 when its time was over;\n"
+        "125 when the sandbox failed; 126 or 127 when the command could not be started or found.",
+    .examples = "  msb exe python -c 'print(6*7)'\n"
+                "  msb exe python -- python3 -V\n"
+                "  msb exe python                                 an interactive Python\n"
+                "  msb exe node --memory 2G --cpus 2 -- npm --version\n"
+                "  msb exe python -v ./data:/data:ro -- ls -l /data\n"
+                "  echo 'import sys; print(sys.version)' | msb exe python -c -\n",
+    .options = option_table,
+    .run = run,
+};

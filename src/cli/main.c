@@ -1,0 +1,111 @@
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/command.h"
+#include "sandbox/keeper.h"
+
+static const struct command *const commands[] = {
+    &exe_command,     &exec_command,   &ps_command,      &stop_command,
+    &prepare_command, &doctor_command, &version_command,
+};
+#define COMMANDS (sizeof commands / sizeof commands[0])
+
+static const struct command *find_command(const char *name)
+{
+    if (strcmp(name, "x") == 0)
+        name = "exe";
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        name = "version";
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    }
+    return NULL;
+}
+
+static void print_overview(FILE *to)
+{
+    fprintf(to, "Usage: msb COMMAND [OPTIONS]\n\n"
+                "Runs code that nobody trusts, in machines of its own that start in an instant.\n\n"
+                "Commands:\n");
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(to, "\n\"msb COMMAND --help\" explains a command. A first run:\n"
+                "  msb exe python -c 'print(6*7)'\n\n"
+                "Environment:\n"
+                "  MSB_HOME    where kernels, images, templates and sandboxes are kept\n"
+                "              (~/.microsandbox)\n"
+                "  MSB_KERNEL  a kernel to use instead of Debian's\n"
+                "  MSB_QEMU    a QEMU to use instead of the one in PATH\n"
+                "  MSB_LOG     error, warn, info or debug: how much is told on stderr (warn)\n");
+}
+
+static int unknown_command(const char *name)
+{
+    struct error err;
+    error_set(&err, ERROR_INVALID, "there is no command \"%.60s\"", name);
+    error_hint(&err, "msb --help lists them");
+    return report_error(&err, EXIT_USAGE);
+}
+
+static bool wants_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    }
+    return false;
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    if (wants_help(argc, argv)) {
+        command_help(command);
+        return 0;
+    }
+    struct error err;
+    struct arguments arguments;
+    int result = command_parse(command, argc, argv, &arguments, &err) < 0
+                     ? report_error(&err, EXIT_USAGE)
+                     : command->run(&arguments);
+    free(arguments.words);
+    return result;
+}
+
+static void set_log_level(void)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+    const char *wanted = getenv("MSB_LOG");
+    for (int level = 0; wanted && level < 4; level++) {
+        if (strcmp(wanted, names[level]) == 0)
+            log_set_level((enum log_level)level);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    set_log_level();
+    if (argc < 2) {
+        print_overview(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "keeper") == 0)
+        return keeper_main();
+    bool help = strcmp(argv[1], "help") == 0;
+    if ((help && argc == 2) || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_overview(stdout);
+        return 0;
+    }
+    const struct command *command = find_command(help ? argv[2] : argv[1]);
+    if (!command)
+        return unknown_command(help ? argv[2] : argv[1]);
+    if (help) {
+        command_help(command);
+        return 0;
+    }
+    return run_command(command, argc - 2, argv + 2);
+}

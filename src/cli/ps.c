@@ -1,0 +1,119 @@
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/query.h"
+#include "cli/table.h"
+#include "sandbox/state.h"
+
+#define ANSWER_MS 2000
+
+static struct {
+    const char *namespace;
+    bool json;
+} options;
+
+static json_t *describe(const struct state_entry *entry)
+{
+    struct error err;
+    struct outcome outcome;
+    int result =
+        query_keeper(entry->namespace, entry->name, OP_STATUS, false, ANSWER_MS, &outcome, &err);
+    json_t *json = result == 0 && outcome.status ? json_loads(outcome.status, 0, NULL) : NULL;
+    outcome_free(&outcome);
+    /* One that ended meanwhile is no sandbox any more; one that is silent is shown as such. */
+    if (!json && err.code == ERROR_TIMEOUT)
+        json = json_pack("{s:s, s:s, s:s}", "namespace", entry->namespace, "name", entry->name,
+                         "state", "unresponsive");
+    return json;
+}
+
+static const char *text_of(const json_t *json, const char *key)
+{
+    const char *text = json_string_value(json_object_get(json, key));
+    return text ? text : "-";
+}
+
+static void format_age(char *out, size_t size, json_int_t started_us)
+{
+    long seconds = (long)((clock_realtime_us() - (uint64_t)started_us) / 1000000);
+    if (started_us == 0)
+        snprintf(out, size, "-");
+    else if (seconds < 60)
+        snprintf(out, size, "%ld s", seconds);
+    else if (seconds < 3600)
+        snprintf(out, size, "%ld min", seconds / 60);
+    else
+        snprintf(out, size, "%ld h %ld min", seconds / 3600, seconds / 60 % 60);
+}
+
+static void print_table(const json_t *list)
+{
+    struct table table;
+    table_begin(&table, (const char *[]){"NAME", "NAMESPACE", "IMAGE", "ENGINE", "STATE", "CPUS",
+                                         "MEMORY", "AGE", NULL});
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *json = json_array_get(list, i);
+        char engine[40], cpus[16], memory[24], age[32];
+        snprintf(engine, sizeof engine, "%s/%s", text_of(json, "engine"),
+                 text_of(json, "accelerator"));
+        snprintf(cpus, sizeof cpus, "%lld",
+                 (long long)json_integer_value(json_object_get(json, "cpus")));
+        snprintf(memory, sizeof memory, "%lld MB",
+                 (long long)json_integer_value(json_object_get(json, "memory_mb")));
+        format_age(age, sizeof age, json_integer_value(json_object_get(json, "started_us")));
+        table_row(&table, (const char *[]){text_of(json, "name"), text_of(json, "namespace"),
+                                           text_of(json, "image"), engine, text_of(json, "state"),
+                                           cpus, memory, age});
+    }
+    table_print(&table);
+}
+
+static int run(const struct arguments *arguments)
+{
+    (void)arguments;
+    struct error err;
+    struct state_entry *entries;
+    size_t count;
+    state_sweep();
+    if (state_list(options.namespace, &entries, &count, &err) < 0)
+        return report_error(&err, EXIT_SANDBOX);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *json = describe(&entries[i]);
+        if (json)
+            json_array_append_new(list, json);
+    }
+    if (options.json) {
+        json_dumpf(list, stdout, JSON_INDENT(2));
+        printf("\n");
+    } else {
+        print_table(list);
+    }
+    json_decref(list);
+    state_list_free(entries, count);
+    return 0;
+}
+
+static const struct option option_table[] = {
+    {0, "namespace", OPTION_TEXT, &options.namespace, "NS", "only sandboxes of this namespace"},
+    {0, "json", OPTION_FLAG, &options.json, NULL, "everything there is to know, as JSON"},
+    {0},
+};
+
+const struct command ps_command = {
+    .name = "ps",
+    .summary = "list running sandboxes",
+    .usage = "ps [OPTIONS]",
+    .description =
+        "Lists the sandboxes that run, with what isolates each of them: the engine (vm) and how\n"
+        "it runs (kvm on the processor itself, tcg in an emulator). Removes what sandboxes whose\n"
+        "keeper was killed have left behind.",
+    .examples = "  msb ps\n"
+                "  msb ps --json\n",
+    .options = option_table,
+    .run = run,
+};

@@ -1,0 +1,17 @@
+/* Tables that line up. Cells come from anywhere: control characters do not reach the terminal. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct table {
+    size_t columns;
+    size_t rows; /* the heading included */
+    char **cells;
+};
+
+/* `heading` ends with NULL and sets the number of columns. */
+void table_begin(struct table *table, const char *const *heading);
+void table_row(struct table *table, const char *const *cells);
+/* Prints and frees it. */
+void table_print(struct table *table);

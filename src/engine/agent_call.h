@@ -1,0 +1,12 @@
+/* One operation of the agent, blocking: for the moments before anything else talks to it. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/* Waits for the agent's greeting. `kernel` gets the release of the kernel it runs on. */
+int agent_greeting(int fd, int timeout_ms, char *kernel, size_t kernel_size, struct error *err);
+
+/* Runs an operation that answers with nothing but its end. `fields` holds its arguments. */
+int agent_call(int fd, uint8_t operation, const struct buf *fields, int timeout_ms,
+               struct error *err);

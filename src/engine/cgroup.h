@@ -1,0 +1,33 @@
+/*
+ * A control group around one engine process: a ceiling on host memory and processes, and a kill
+ * that misses nobody. Version 1 and version 2 hierarchies both; where the caller may make no
+ * groups (an ordinary user without delegation) there is none, and cgroup_available says why.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CGROUP_FOLDERS 3
+
+struct cgroup {
+    char *folders[CGROUP_FOLDERS]; /* one per hierarchy, NULL where there is none */
+};
+
+struct cgroup_limits {
+    uint64_t memory_bytes;
+    unsigned processes;
+};
+
+/* Makes the group of this process' machine and sets its limits, as far as the host allows. */
+void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits);
+void cgroup_add(const struct cgroup *group, pid_t process);
+/* Removes the group, whose processes are gone. */
+void cgroup_remove(struct cgroup *group);
+
+/* Removes groups whose makers are dead. */
+void cgroup_sweep(void);
+
+/* Whether limits can be set here; `why` says what is there or what is missing. */
+bool cgroup_available(const char **why);

@@ -1,0 +1,99 @@
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "engine/machine.h"
+#include "engine/vm/vm.h"
+
+static const struct engine *const engines[] = {&vm_engine};
+
+const struct engine *engine_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++) {
+        if (strcmp(engines[i]->name, name) == 0)
+            return engines[i];
+    }
+    return NULL;
+}
+
+void machine_init(struct machine *machine, const struct machine_ops *ops)
+{
+    *machine = (struct machine){.ops = ops, .process = -1, .exit = -1, .agent = -1, .words = -1};
+}
+
+int machine_agent(const struct machine *machine)
+{
+    return machine->agent;
+}
+
+int machine_exit(const struct machine *machine)
+{
+    return machine->exit;
+}
+
+pid_t machine_process(const struct machine *machine)
+{
+    return machine->process;
+}
+
+const char *machine_accelerator(const struct machine *machine)
+{
+    return machine->accelerator;
+}
+
+const char *machine_kernel(const struct machine *machine)
+{
+    return machine->kernel;
+}
+
+int machine_pause(struct machine *machine, struct error *err)
+{
+    return machine->ops->pause(machine, err);
+}
+
+int machine_resume(struct machine *machine, struct error *err)
+{
+    return machine->ops->resume(machine, err);
+}
+
+void machine_kill(struct machine *machine)
+{
+    if (machine->process <= 0)
+        return;
+    kill(machine->process, SIGKILL);
+    while (waitpid(machine->process, NULL, 0) < 0 && errno == EINTR) {
+    }
+    machine->process = -1;
+}
+
+/* Keeps the end of what was written, on one line and without control characters. */
+const char *machine_last_words(struct machine *machine)
+{
+    char piece[sizeof machine->last_words];
+    ssize_t got;
+    while (machine->words >= 0 && (got = read(machine->words, piece, sizeof piece - 1)) > 0)
+        memcpy(machine->last_words, piece, (size_t)got + 1 <= sizeof piece ? (size_t)got : 0);
+    char *text = machine->last_words;
+    for (char *at = text; *at; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = ' ';
+    }
+    return text;
+}
+
+void machine_free(struct machine *machine)
+{
+    if (!machine)
+        return;
+    machine_kill(machine);
+    fd_close(machine->exit);
+    fd_close(machine->agent);
+    fd_close(machine->words);
+    cgroup_remove(&machine->cgroup);
+    machine->ops->release(machine);
+}

@@ -1,0 +1,68 @@
+/*
+ * What isolates a sandbox, seen from above: an engine turns an image into a running machine with
+ * an agent at the end of a byte stream. Nothing above this header knows which engine runs.
+ *
+ * Everything here blocks, is bounded in time, stops on cancel_fd (base/cancel.h), and leaves
+ * nothing behind when it fails.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct machine_volume {
+    const char *host_path; /* an existing folder, absolute */
+    bool read_only;
+};
+
+/* Everything that shapes a machine. The strings belong to the caller. */
+struct machine_spec {
+    const char *image_path;   /* the packed root file system */
+    const char *image_digest; /* its content address */
+    const char *language;     /* the context kept warm: python, node or NULL */
+    const char *kernel;       /* a kernel other than Debian's, or NULL */
+    const char *accelerator;  /* kvm, tcg, or NULL to choose */
+    unsigned cpus;
+    unsigned memory_mb;
+    unsigned disk_mb;
+    const struct machine_volume *volumes;
+    size_t volume_count;
+};
+
+struct machine;
+
+struct engine {
+    const char *name;
+    /* Makes whatever has to exist before a start can be quick; shows progress. Does nothing when
+     * it exists already; processes that want the same one wait for each other. */
+    int (*prepare)(const struct machine_spec *spec, struct error *err);
+    /* Starts a machine whose files live in `folder`. Needs what prepare makes: ERROR_NOT_FOUND
+     * says that it is missing. */
+    int (*start)(const struct machine_spec *spec, const char *folder, struct machine **machine,
+                 struct error *err);
+};
+
+/* NULL when there is no engine of that name. */
+const struct engine *engine_find(const char *name);
+
+/* The agent's byte stream. The machine keeps ownership. */
+int machine_agent(const struct machine *machine);
+/* Becomes readable when the machine is gone. The machine keeps ownership. */
+int machine_exit(const struct machine *machine);
+/* The host process that is the machine. */
+pid_t machine_process(const struct machine *machine);
+/* "kvm", "tcg", … and the release of the kernel inside. */
+const char *machine_accelerator(const struct machine *machine);
+const char *machine_kernel(const struct machine *machine);
+
+int machine_pause(struct machine *machine, struct error *err);
+int machine_resume(struct machine *machine, struct error *err);
+/* Ends the machine at once; afterwards it cannot act any more. */
+void machine_kill(struct machine *machine);
+/* What the machine's process said last, for an error message; "" when nothing. */
+const char *machine_last_words(struct machine *machine);
+/* Kills it if it still runs and frees everything. NULL is fine. */
+void machine_free(struct machine *machine);

@@ -1,0 +1,27 @@
+/* What every engine's machine begins with; for engines only. */
+#pragma once
+
+#include "engine/cgroup.h"
+#include "engine/engine.h"
+
+struct machine_ops {
+    int (*pause)(struct machine *machine, struct error *err);
+    int (*resume)(struct machine *machine, struct error *err);
+    /* Frees what the engine added, the structure included. The process is dead by then. */
+    void (*release)(struct machine *machine);
+};
+
+struct machine {
+    const struct machine_ops *ops;
+    pid_t process;
+    int exit;  /* pidfd */
+    int agent; /* stream */
+    int words; /* its stderr, non-blocking */
+    struct cgroup cgroup;
+    char accelerator[16];
+    char kernel[96];
+    char last_words[600];
+};
+
+/* A machine with no process yet. */
+void machine_init(struct machine *machine, const struct machine_ops *ops);

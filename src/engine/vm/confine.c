@@ -1,0 +1,349 @@
+#include "engine/vm/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "engine/vm/confine_calls.h"
+#include "engine/vm/confine_root.h"
+
+#define START_TIMEOUT_MS 10000
+/* Host ids that no account has; one for each keeper, by its process id. */
+#define FIRST_HOST_USER 1900000000u
+
+struct child {
+    const struct confinement *confinement;
+    const int *volume_fds;
+    bool as_root;
+    int parent; /* our end of the conversation with the caller */
+};
+
+/* ---- inside the new process ------------------------------------------------------------- */
+
+static void send_report(int socket, const void *bytes, size_t length, int fd)
+{
+    struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof fd)];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        control.header = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control.space;
+    }
+    sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+/* The descriptors take their agreed numbers, the caller's socket moves above them, and everything
+ * else closes. */
+static int arrange_descriptors(struct child *child, int null, struct error *err)
+{
+    const struct confinement *c = child->confinement;
+    int above = CONFINE_FIRST_FD + (int)c->fd_count;
+    int moved[32];
+    if (c->fd_count > sizeof moved / sizeof moved[0])
+        return error_set(err, ERROR_INVALID, "too many descriptors");
+    child->parent = fcntl(child->parent, F_DUPFD_CLOEXEC, 512);
+    for (size_t i = 0; i < c->fd_count; i++)
+        moved[i] = fcntl(c->fds[i], F_DUPFD_CLOEXEC, 512);
+    if (dup2(c->stderr_fd, 2) < 0 || dup2(null, 0) < 0 || dup2(2, 1) < 0)
+        return error_errno(err, errno, "cannot arrange descriptors");
+    for (size_t i = 0; i < c->fd_count; i++) {
+        if (dup2(moved[i], CONFINE_FIRST_FD + (int)i) < 0)
+            return error_errno(err, errno, "cannot arrange descriptors");
+    }
+    int kept = fcntl(child->parent, F_DUPFD_CLOEXEC, above);
+    close_range((unsigned)kept + 1, ~0U, 0);
+    child->parent = kept;
+    return 0;
+}
+
+static int set_own_limits(struct error *err)
+{
+    struct rlimit none = {0, 0};
+    if (setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return error_errno(err, errno, "cannot limit the process");
+    return 0;
+}
+
+static _Noreturn void child_main(struct child *child)
+{
+    struct error err;
+    char go;
+    setsid();
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    /* Answered only after our ids are mapped; nothing comes when the caller is dead. */
+    if (recv(child->parent, &go, 1, 0) != 1)
+        _exit(1);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int result = confine_enter_root(child->confinement, child->volume_fds, child->as_root, &err);
+    if (result == 0)
+        result = arrange_descriptors(child, null, &err);
+    if (result == 0)
+        result = set_own_limits(&err);
+    int listener = result == 0 ? confine_calls(&err) : result;
+    if (listener >= 0) {
+        send_report(child->parent, "", 1, listener);
+        execve(child->confinement->argv[0], child->confinement->argv, (char *[]){NULL});
+        error_errno(&err, errno, "cannot execute %s", child->confinement->argv[0]);
+    }
+    send_report(child->parent, &err, sizeof err, -1);
+    _exit(1);
+}
+
+/* ---- outside ----------------------------------------------------------------------------- */
+
+static int write_map(pid_t process, const char *file, const char *text, struct error *err)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)process, file);
+    cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || file_write_all(fd, text, strlen(text)) < 0)
+        return error_errno(err, errno, "cannot write %s", path);
+    return 0;
+}
+
+static int map_ids(pid_t process, uid_t user, gid_t group, bool as_root, struct error *err)
+{
+    char users[64], groups[64];
+    snprintf(users, sizeof users, "%d %u 1\n", CONFINE_USER, user);
+    snprintf(groups, sizeof groups, "%d %u 1\n", CONFINE_USER, group);
+    int result = as_root ? 0 : write_map(process, "setgroups", "deny", err);
+    if (result == 0)
+        result = write_map(process, "uid_map", users, err);
+    if (result == 0)
+        result = write_map(process, "gid_map", groups, err);
+    return result;
+}
+
+/* Waits until one of the two is readable; the caller's patience ends at the deadline. */
+static int wait_for(int first, int second, uint64_t deadline, struct error *err)
+{
+    struct pollfd wait[] = {
+        {.fd = first, .events = POLLIN},
+        {.fd = second, .events = POLLIN},
+        {.fd = cancel_fd(), .events = POLLIN},
+    };
+    for (;;) {
+        uint64_t now = clock_monotonic_ms();
+        if (now >= deadline)
+            return error_set(err, ERROR_TIMEOUT, "QEMU did not start in time");
+        int ready = poll(wait, 3, (int)(deadline - now));
+        if (cancel_requested())
+            return cancel_error(err);
+        if (ready < 0 && errno != EINTR)
+            return error_errno(err, errno, "cannot wait for QEMU");
+        if (ready > 0)
+            return wait[0].revents ? 1 : 0;
+    }
+}
+
+/* What the child says before it executes QEMU: the listener, or why it cannot. */
+static int receive_listener(int socket, struct error *err)
+{
+    struct error said;
+    int listener = -1;
+    struct iovec part = {.iov_base = &said, .iov_len = sizeof said};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof listener)];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control.space};
+    ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (got == 1 && header && header->cmsg_type == SCM_RIGHTS) {
+        memcpy(&listener, CMSG_DATA(header), sizeof listener);
+        return listener;
+    }
+    if (got == sizeof said) {
+        *err = said;
+        return -(int)err->code;
+    }
+    return error_set(err, ERROR_IO, "the process for QEMU ended early");
+}
+
+static bool read_name(pid_t process, uint64_t address, char *name, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)process);
+    cleanup_fd int memory = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = memory >= 0 ? pread(memory, name, size - 1, (off_t)address) : -1;
+    if (got <= 0)
+        return false;
+    name[got] = '\0';
+    return true;
+}
+
+/*
+ * Answers one caught open: with our descriptor when the name is on the list, with ENOENT
+ * otherwise. A name changed by another thread in between gains nothing: the list is all there is.
+ */
+static int answer_open(int listener, pid_t process, const struct confinement *c, bool *given,
+                       struct error *err)
+{
+    struct seccomp_notif request = {0};
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
+        return errno == EINTR || errno == ENOENT
+                   ? 0
+                   : error_errno(err, errno, "cannot receive a caught system call");
+    char name[256] = "";
+    struct seccomp_notif_resp response = {.id = request.id, .error = -ENOENT};
+    if (read_name(process, request.data.args[1], name, sizeof name)) {
+        for (size_t i = 0; i < c->open_count; i++) {
+            if (given[i] || strcmp(name, c->opens[i].path) != 0)
+                continue;
+            struct seccomp_notif_addfd added = {
+                .id = request.id, .srcfd = (unsigned)c->opens[i].fd, .newfd_flags = O_CLOEXEC};
+            int number = ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &added);
+            if (number >= 0) {
+                given[i] = true;
+                response.error = 0;
+                response.val = number;
+            }
+            break;
+        }
+    }
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) < 0 && errno != ENOENT)
+        return error_errno(err, errno, "cannot answer a caught system call");
+    return 0;
+}
+
+static bool all_given(const bool *given, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!given[i])
+            return false;
+    }
+    return true;
+}
+
+static int answer_opens(int listener, pid_t process, int pidfd, const struct confinement *c,
+                        uint64_t deadline, struct error *err)
+{
+    bool given[8] = {false};
+    while (!all_given(given, c->open_count)) {
+        int ready = wait_for(listener, pidfd, deadline, err);
+        if (ready < 0)
+            return ready;
+        if (ready == 0)
+            return error_set(err, ERROR_UNAVAILABLE, "QEMU ended while starting");
+        int result = answer_open(listener, process, c, given, err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static int see_through(int socket, pid_t process, int pidfd, const struct confinement *c,
+                       struct error *err)
+{
+    uint64_t deadline = clock_monotonic_ms() + START_TIMEOUT_MS;
+    int ready = wait_for(socket, pidfd, deadline, err);
+    if (ready < 0)
+        return ready;
+    cleanup_fd int listener = receive_listener(socket, err);
+    if (listener < 0)
+        return listener;
+    return answer_opens(listener, process, pidfd, c, deadline, err);
+}
+
+static int open_volumes(const struct confinement *c, uid_t user, bool as_root, int *fds,
+                        struct error *err)
+{
+    for (size_t i = 0; i < c->volume_count; i++) {
+        const struct machine_volume *volume = &c->volumes[i];
+        if (as_root)
+            fds[i] = confine_prepare_volume(volume, user, err);
+        else if ((fds[i] = open(volume->host_path, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+            error_errno(err, errno, "cannot share folder %s", volume->host_path);
+        if (fds[i] < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+static int spawn(struct child *child, pid_t *process, int *pidfd, struct error *err)
+{
+    struct clone_args args = {
+        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+                 CLONE_NEWUTS | CLONE_PIDFD,
+        .pidfd = (uintptr_t)pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    *process = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    if (*process == 0)
+        child_main(child);
+    if (*process > 0)
+        return 0;
+    error_errno(err, errno, "cannot make namespaces for QEMU");
+    return error_hint(err, "user namespaces must be allowed: sysctl kernel.unprivileged_userns_"
+                           "clone=1, user.max_user_namespaces=10000");
+}
+
+int confine_start(const struct confinement *confinement, pid_t *process, int *pidfd,
+                  struct error *err)
+{
+    bool as_root = geteuid() == 0;
+    uid_t user = as_root ? FIRST_HOST_USER + (uid_t)getpid() : geteuid();
+    gid_t group = as_root ? user : getegid();
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return error_errno(err, errno, "cannot make a socket pair");
+    cleanup_fd int ours = sockets[0];
+    int volume_fds[64];
+    memset(volume_fds, -1, sizeof volume_fds);
+
+    struct child child = {.confinement = confinement,
+                          .volume_fds = volume_fds,
+                          .as_root = as_root,
+                          .parent = sockets[1]};
+    *process = -1;
+    *pidfd = -1;
+    int result = confinement->volume_count > sizeof volume_fds / sizeof volume_fds[0]
+                     ? error_set(err, ERROR_LIMIT, "at most 64 folders can be shared")
+                     : open_volumes(confinement, user, as_root, volume_fds, err);
+    if (result == 0)
+        result = spawn(&child, process, pidfd, err);
+    fd_close(sockets[1]);
+    if (result == 0)
+        result = map_ids(*process, user, group, as_root, err);
+    if (result == 0) {
+        cgroup_add(confinement->cgroup, *process);
+        send_report(ours, "", 1, -1);
+        result = see_through(ours, *process, *pidfd, confinement, err);
+    }
+    for (size_t i = 0; i < confinement->volume_count; i++)
+        fd_close(volume_fds[i]);
+    if (result < 0 && *process > 0) {
+        kill(*process, SIGKILL);
+        waitpid(*process, NULL, 0);
+        fd_close(steal_fd(pidfd));
+    }
+    return result;
+}

@@ -1,0 +1,51 @@
+/*
+ * The wall around QEMU: a guest that takes QEMU over still stands in an empty room. Its own user,
+ * mount, process, network, IPC and host-name namespaces; a root that holds nothing but its
+ * libraries (read-only) and the shared folders; a user id of its own; no capabilities; a list of
+ * allowed system calls; a control group.
+ *
+ * The process gets its files as open descriptors. Files it insists on opening for writing by name
+ * (the machine's memory, /dev/kvm) do not exist in its root: the open is caught and answered with
+ * a descriptor of ours. That is also what keeps a template's memory safe: QEMU asks for it
+ * read-write but holds a read-only descriptor, mapped privately.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "engine/cgroup.h"
+#include "engine/engine.h"
+
+/* Where shared folder number N is inside: CONFINE_VOLUMES/N. */
+#define CONFINE_VOLUMES "/volumes"
+/* The first descriptor of `fds` inside; the others follow. */
+#define CONFINE_FIRST_FD 3
+
+struct confined_open {
+    const char *path; /* the name QEMU opens */
+    int fd;           /* what it gets */
+};
+
+struct confinement {
+    char *const *argv; /* argv[0] is the program's path */
+    const int *fds;
+    size_t fd_count;
+    const struct confined_open *opens; /* each is asked for exactly once */
+    size_t open_count;
+    const char *const *files; /* shown read-only under their own names; ends with NULL */
+    const struct machine_volume *volumes;
+    size_t volume_count;
+    const char *folder; /* an existing folder, used as a mount point out of everybody's sight */
+    const struct cgroup *cgroup;
+    int stderr_fd;
+};
+
+/*
+ * Returns when the program runs and has opened what it wanted. The process dies with the calling
+ * thread's process. `pidfd` becomes readable at its end.
+ */
+int confine_start(const struct confinement *confinement, pid_t *process, int *pidfd,
+                  struct error *err);

@@ -1,0 +1,205 @@
+/*
+ * The system calls QEMU may make. Whatever is not named here does not exist for it (ENOSYS), which
+ * libraries take as "an old kernel" and work around.
+ */
+#include "engine/vm/confine_calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+static const int allowed[] = {
+    /* memory */
+    SCMP_SYS(brk),
+    SCMP_SYS(mmap),
+    SCMP_SYS(munmap),
+    SCMP_SYS(mremap),
+    SCMP_SYS(mprotect),
+    SCMP_SYS(madvise),
+    SCMP_SYS(mincore),
+    SCMP_SYS(membarrier),
+    SCMP_SYS(memfd_create),
+    /* files by descriptor: disks, the machine's state */
+    SCMP_SYS(read),
+    SCMP_SYS(write),
+    SCMP_SYS(readv),
+    SCMP_SYS(writev),
+    SCMP_SYS(pread64),
+    SCMP_SYS(pwrite64),
+    SCMP_SYS(preadv),
+    SCMP_SYS(pwritev),
+    SCMP_SYS(preadv2),
+    SCMP_SYS(pwritev2),
+    SCMP_SYS(lseek),
+    SCMP_SYS(close),
+    SCMP_SYS(close_range),
+    SCMP_SYS(dup),
+    SCMP_SYS(dup2),
+    SCMP_SYS(dup3),
+    SCMP_SYS(fcntl),
+    SCMP_SYS(fsync),
+    SCMP_SYS(fdatasync),
+    SCMP_SYS(fallocate),
+    SCMP_SYS(ftruncate),
+    SCMP_SYS(sync_file_range),
+    SCMP_SYS(copy_file_range),
+    SCMP_SYS(fstat),
+    SCMP_SYS(fstatfs),
+    SCMP_SYS(statfs),
+    SCMP_SYS(flock),
+    SCMP_SYS(fadvise64),
+    SCMP_SYS(pipe2),
+    SCMP_SYS(ioctl),
+    /* files by name: start-up, then the shared folders */
+    SCMP_SYS(newfstatat),
+    SCMP_SYS(statx),
+    SCMP_SYS(stat),
+    SCMP_SYS(lstat),
+    SCMP_SYS(access),
+    SCMP_SYS(faccessat),
+    SCMP_SYS(faccessat2),
+    SCMP_SYS(readlink),
+    SCMP_SYS(readlinkat),
+    SCMP_SYS(getcwd),
+    SCMP_SYS(getdents64),
+    SCMP_SYS(unlinkat),
+    SCMP_SYS(renameat),
+    SCMP_SYS(renameat2),
+    SCMP_SYS(linkat),
+    SCMP_SYS(symlinkat),
+    SCMP_SYS(fchown),
+    SCMP_SYS(fchownat),
+    SCMP_SYS(utimensat),
+    SCMP_SYS(umask),
+    SCMP_SYS(fgetxattr),
+    SCMP_SYS(fsetxattr),
+    SCMP_SYS(flistxattr),
+    SCMP_SYS(fremovexattr),
+    SCMP_SYS(lgetxattr),
+    SCMP_SYS(llistxattr),
+    /* waiting */
+    SCMP_SYS(poll),
+    SCMP_SYS(ppoll),
+    SCMP_SYS(select),
+    SCMP_SYS(pselect6),
+    SCMP_SYS(epoll_create1),
+    SCMP_SYS(epoll_ctl),
+    SCMP_SYS(epoll_wait),
+    SCMP_SYS(epoll_pwait),
+    SCMP_SYS(eventfd2),
+    SCMP_SYS(signalfd4),
+    SCMP_SYS(timerfd_create),
+    SCMP_SYS(timerfd_settime),
+    SCMP_SYS(timerfd_gettime),
+    SCMP_SYS(futex),
+    SCMP_SYS(restart_syscall),
+    SCMP_SYS(nanosleep),
+    SCMP_SYS(clock_nanosleep),
+    SCMP_SYS(clock_gettime),
+    SCMP_SYS(clock_getres),
+    SCMP_SYS(gettimeofday),
+    SCMP_SYS(time),
+    SCMP_SYS(timer_create),
+    SCMP_SYS(timer_settime),
+    SCMP_SYS(timer_gettime),
+    SCMP_SYS(timer_delete),
+    /* the connected sockets it was given; it can make none */
+    SCMP_SYS(sendmsg),
+    SCMP_SYS(recvmsg),
+    SCMP_SYS(sendto),
+    SCMP_SYS(recvfrom),
+    SCMP_SYS(shutdown),
+    SCMP_SYS(getsockname),
+    SCMP_SYS(getpeername),
+    SCMP_SYS(getsockopt),
+    SCMP_SYS(setsockopt),
+    /* threads and signals */
+    SCMP_SYS(set_tid_address),
+    SCMP_SYS(set_robust_list),
+    SCMP_SYS(get_robust_list),
+    SCMP_SYS(rseq),
+    SCMP_SYS(arch_prctl),
+    SCMP_SYS(prctl),
+    SCMP_SYS(gettid),
+    SCMP_SYS(getpid),
+    SCMP_SYS(getppid),
+    SCMP_SYS(tgkill),
+    SCMP_SYS(rt_sigaction),
+    SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(rt_sigpending),
+    SCMP_SYS(rt_sigtimedwait),
+    SCMP_SYS(rt_sigsuspend),
+    SCMP_SYS(sigaltstack),
+    SCMP_SYS(sched_yield),
+    SCMP_SYS(sched_getaffinity),
+    SCMP_SYS(exit),
+    SCMP_SYS(exit_group),
+    /* facts about itself and the host */
+    SCMP_SYS(uname),
+    SCMP_SYS(getuid),
+    SCMP_SYS(geteuid),
+    SCMP_SYS(getgid),
+    SCMP_SYS(getegid),
+    SCMP_SYS(getrlimit),
+    SCMP_SYS(prlimit64),
+    SCMP_SYS(getrusage),
+    SCMP_SYS(sysinfo),
+    SCMP_SYS(getrandom),
+    SCMP_SYS(capget),
+    SCMP_SYS(getpgrp),
+    /* it is started by execve; its own second filter takes that and new filters away */
+    SCMP_SYS(execve),
+    SCMP_SYS(seccomp),
+};
+
+/* A shared folder must not become a way to plant setuid programs on the host: calls that give a
+ * file its mode exist only without those bits. */
+#define NO_SETID(argument) SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, S_ISUID | S_ISGID, 0)
+
+#define LOW_32 0xffffffffu
+#define BY_NAME SCMP_A0(SCMP_CMP_MASKED_EQ, LOW_32, (uint32_t)AT_FDCWD)
+#define BELOW_A_FOLDER SCMP_A0(SCMP_CMP_MASKED_EQ, 1u << 31, 0)
+
+static int add_rules(scmp_filter_ctx filter)
+{
+    int result = 0;
+    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
+        result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fchmod), 1, NO_SETID(1));
+    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fchmodat), 1, NO_SETID(2));
+    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mkdirat), 1, NO_SETID(2));
+    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mknodat), 1, NO_SETID(2));
+    /* Threads, not processes. clone3 hides its flags behind a pointer and is left out. */
+    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+                               SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+    /* Opens: below a folder it holds (shared folders) and by name for reading; by name for
+     * writing is reported to us. */
+    result |=
+        seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2, BELOW_A_FOLDER, NO_SETID(3));
+    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2, BY_NAME,
+                               SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDONLY));
+    result |= seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(openat), 2, BY_NAME,
+                               SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDWR));
+    return result;
+}
+
+int confine_calls(struct error *err)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+    if (!filter)
+        return error_set(err, ERROR_IO, "cannot make a system call filter");
+    int result = add_rules(filter);
+    if (result == 0)
+        result = seccomp_load(filter);
+    int listener = result == 0 ? seccomp_notify_fd(filter) : -1;
+    seccomp_release(filter);
+    if (listener < 0)
+        return error_set(err, ERROR_MISSING, "the kernel refuses our system call filter");
+    return listener;
+}

@@ -1,0 +1,83 @@
+#include "engine/vm/initramfs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/embed.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+EMBED(agent_binary, "msb-agent");
+
+#define MODULE_MAX (64u << 20)
+
+const uint8_t *agent_program(size_t *size)
+{
+    *size = EMBED_SIZE(agent_binary);
+    return agent_binary_begin;
+}
+
+static void pad(struct buf *archive)
+{
+    while (buf_length(archive) % 4)
+        buf_append(archive, "", 1);
+}
+
+/* One entry in the kernel's "newc" cpio format. */
+static void add_entry(struct buf *archive, const char *name, mode_t mode, const void *bytes,
+                      size_t size)
+{
+    static unsigned inode;
+    buf_printf(archive, "070701%08x%08x%08x%08x%08x%08x%08zx%08x%08x%08x%08x%08zx%08x", ++inode,
+               (unsigned)mode, 0, 0, 1, 0, size, 0, 0, 0, 0, strlen(name) + 1, 0);
+    buf_append(archive, name, strlen(name) + 1);
+    pad(archive);
+    buf_append(archive, bytes, size);
+    pad(archive);
+}
+
+static int add_module(struct buf *archive, const char *folder, const char *name, struct error *err)
+{
+    cleanup_free char *path = xasprintf("%s/%s", folder, name);
+    cleanup_free char *inside = xasprintf("modules/%s", name);
+    cleanup_buf struct buf bytes = {0};
+    int result = file_read(path, MODULE_MAX, &bytes, err);
+    if (result == 0)
+        add_entry(archive, inside, S_IFREG | 0444, buf_data(&bytes), buf_length(&bytes));
+    return result;
+}
+
+static int add_modules(struct buf *archive, const char *folder, struct error *err)
+{
+    cleanup_free char *order_path = xasprintf("%s/order", folder);
+    cleanup_buf struct buf order = {0};
+    int result = file_read(order_path, 1 << 20, &order, err);
+    if (result < 0)
+        return result;
+    add_entry(archive, "modules", S_IFDIR | 0755, NULL, 0);
+    add_entry(archive, "modules/order", S_IFREG | 0444, buf_data(&order), buf_length(&order));
+    cleanup_free char *names = xstrdup(buf_text(&order));
+    char *rest = names;
+    for (const char *name; result == 0 && (name = strsep(&rest, "\n"));) {
+        if (name[0])
+            result = add_module(archive, folder, name, err);
+    }
+    return result;
+}
+
+int initramfs_write(const char *path, const struct kernel *kernel, struct error *err)
+{
+    cleanup_buf struct buf archive = {0};
+    add_entry(&archive, "dev", S_IFDIR | 0755, NULL, 0);
+    add_entry(&archive, "init", S_IFREG | 0755, agent_binary_begin, EMBED_SIZE(agent_binary));
+    if (kernel->modules) {
+        int result = add_modules(&archive, kernel->modules, err);
+        if (result < 0)
+            return error_wrap(err, "cannot collect the kernel's modules");
+    }
+    add_entry(&archive, "TRAILER!!!", 0, NULL, 0);
+    return file_write_atomic(path, buf_data(&archive), buf_length(&archive), 0644, err);
+}

@@ -1,0 +1,229 @@
+#include "engine/vm/qemu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "engine/vm/confine.h"
+#include "engine/vm/host.h"
+
+#define ANSWER_MS 20000
+/* What QEMU needs beside the machine's memory: its heap, device state, translated code. */
+#define OVERHEAD_MB 384
+#define QEMU_THREADS 256
+/* Names under which QEMU opens what it is given; see confine.h. */
+#define MEMORY_NAME "/memory"
+#define KVM_NAME "/dev/kvm"
+
+/* Numbers of the descriptors inside, in the order they are handed over. */
+enum { FD_QMP = CONFINE_FIRST_FD, FD_AGENT, FD_IMAGE, FD_DISK, FD_OVERLAY };
+
+static void add(char ***argv, const char *option, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add(char ***argv, const char *option, const char *format, ...)
+{
+    strv_append(argv, xstrdup(option));
+    if (!format)
+        return;
+    char *value = NULL;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&value, format, args) < 0)
+        abort();
+    va_end(args);
+    strv_append(argv, value);
+}
+
+static void add_processor(char ***argv, const struct machine_spec *spec, const char *accelerator)
+{
+    bool kvm = strcmp(accelerator, "kvm") == 0;
+    add(argv, "-accel", "%s", kvm ? "kvm" : "tcg,thread=multi,tb-size=128");
+    /* Emulated wide vectors cost more than they bring: tcg gets the plain 64-bit baseline that
+     * today's binary packages are compiled for. */
+    add(argv, "-cpu", "%s", kvm ? "host" : "Nehalem");
+    add(argv, "-smp", "%u", spec->cpus);
+}
+
+static void add_memory(char ***argv, const struct machine_spec *spec, bool clone)
+{
+    add(argv, "-m", "%uM", spec->memory_mb);
+    add(argv, "-object", "memory-backend-file,id=memory,size=%uM,mem-path=" MEMORY_NAME ",share=%s",
+        spec->memory_mb, clone ? "off" : "on");
+    add(argv, "-machine",
+        "microvm,memory-backend=memory,x-option-roms=off,auto-kernel-cmdline=off,rtc=off");
+}
+
+/*
+ * A clone's hardware must be the template's: same devices, same order. The shared folders are one
+ * device whatever their number, because each is a folder of one exported tree.
+ */
+static void add_devices(char ***argv, bool clone)
+{
+    add(argv, "-add-fd", "fd=%d,set=1", FD_IMAGE);
+    add(argv, "-add-fd", "fd=%d,set=2", FD_DISK);
+    add(argv, "-blockdev",
+        "driver=raw,node-name=image,read-only=on,file.driver=file,file.filename=/dev/fdset/1,"
+        "file.locking=off");
+    add(argv, "-blockdev",
+        "driver=raw,node-name=disk,read-only=%s,file.driver=file,file.filename=/dev/fdset/2,"
+        "file.locking=off",
+        clone ? "on" : "off");
+    if (clone) {
+        add(argv, "-add-fd", "fd=%d,set=3", FD_OVERLAY);
+        add(argv, "-blockdev",
+            "driver=qcow2,node-name=overlay,backing=disk,file.driver=file,"
+            "file.filename=/dev/fdset/3,file.locking=off");
+    }
+    add(argv, "-device", "virtio-blk-device,drive=image");
+    add(argv, "-device", "virtio-blk-device,drive=%s", clone ? "overlay" : "disk");
+    add(argv, "-chardev", "socket,id=agent,fd=%d", FD_AGENT);
+    add(argv, "-device", "virtio-serial-device,max_ports=2");
+    add(argv, "-device", "virtserialport,chardev=agent,name=msb.agent");
+    add(argv, "-fsdev",
+        "local,id=volumes,path=" CONFINE_VOLUMES ",security_model=none,multidevs=remap");
+    add(argv, "-device", "virtio-9p-device,fsdev=volumes,mount_tag=msb-volumes");
+    add(argv, "-chardev", "ringbuf,id=console,size=16384");
+    add(argv, "-serial", "chardev:console");
+}
+
+static void add_kernel(char ***argv, const struct qemu_files *files)
+{
+    add(argv, "-kernel", "%s", files->kernel);
+    add(argv, "-initrd", "%s", files->initramfs);
+    /* Without the counter's rate the kernel measures it against a timer, which hangs on a busy
+     * host. Mitigations protect the kernel from its programs; here both belong to the guest. */
+    add(argv, "-append",
+        "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t tsc=reliable tsc_early_khz=%lu "
+        "mitigations=off random.trust_cpu=on cgroup_no_v1=all audit=0 apparmor=0",
+        host_counter_khz());
+}
+
+static char **command_line(const struct machine_spec *spec, const char *program,
+                           const char *accelerator, const struct qemu_files *files)
+{
+    bool clone = files->overlay >= 0;
+    char **argv = NULL;
+    strv_append(&argv, xstrdup(program));
+    add(&argv, "-nodefaults", NULL);
+    add(&argv, "-no-user-config", NULL);
+    add(&argv, "-no-reboot", NULL);
+    add(&argv, "-display", "none");
+    add(&argv, "-sandbox",
+        "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+    add_processor(&argv, spec, accelerator);
+    add_memory(&argv, spec, clone);
+    add(&argv, "-chardev", "socket,id=qmp,fd=%d", FD_QMP);
+    add(&argv, "-mon", "chardev=qmp,mode=control");
+    add_devices(&argv, clone);
+    if (clone)
+        add(&argv, "-incoming", "defer");
+    else
+        add_kernel(&argv, files);
+    return argv;
+}
+
+static int start_process(const struct machine_spec *spec, const char *accelerator,
+                         const struct qemu_files *files, const char *folder, int qmp, int agent,
+                         int errors, struct machine *machine, struct error *err)
+{
+    cleanup_free char *program = host_qemu();
+    if (!program) {
+        error_set(err, ERROR_MISSING, "QEMU is not installed");
+        return error_hint(err, "apt-get install qemu-system-x86, or set MSB_QEMU to its path");
+    }
+    cleanup_fd int kvm = strcmp(accelerator, "kvm") == 0 ? open(KVM_NAME, O_RDWR | O_CLOEXEC) : -1;
+    const struct confined_open opens[] = {{MEMORY_NAME, files->memory}, {KVM_NAME, kvm}};
+    const int fds[] = {qmp, agent, files->image, files->disk, files->overlay};
+    const char *shown[] = {files->kernel, files->initramfs, NULL};
+    cleanup_strv char **argv = command_line(spec, program, accelerator, files);
+    const struct confinement confinement = {
+        .argv = argv,
+        .fds = fds,
+        .fd_count = files->overlay >= 0 ? 5 : 4,
+        .opens = opens,
+        .open_count = kvm >= 0 ? 2 : 1,
+        .files = shown,
+        .volumes = spec->volumes,
+        .volume_count = spec->volume_count,
+        .folder = folder,
+        .cgroup = &machine->cgroup,
+        .stderr_fd = errors,
+    };
+    return confine_start(&confinement, &machine->process, &machine->exit, err);
+}
+
+static int make_pairs(int qmp[2], int agent[2], int words[2], struct error *err)
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, qmp) < 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0 ||
+        pipe2(words, O_CLOEXEC | O_NONBLOCK) < 0)
+        return error_errno(err, errno, "cannot make a socket pair");
+    return 0;
+}
+
+static int pause_machine(struct machine *machine, struct error *err)
+{
+    return qmp_command(&((struct vm_machine *)machine)->qmp, "stop", NULL, -1, ANSWER_MS, err);
+}
+
+static int resume_machine(struct machine *machine, struct error *err)
+{
+    return qmp_command(&((struct vm_machine *)machine)->qmp, "cont", NULL, -1, ANSWER_MS, err);
+}
+
+static void release_machine(struct machine *machine)
+{
+    qmp_close(&((struct vm_machine *)machine)->qmp);
+    free(machine);
+}
+
+static const struct machine_ops ops = {
+    .pause = pause_machine,
+    .resume = resume_machine,
+    .release = release_machine,
+};
+
+int qemu_start(const struct machine_spec *spec, const char *accelerator,
+               const struct qemu_files *files, const char *folder, struct vm_machine **machine,
+               struct error *err)
+{
+    int qmp[2] = {-1, -1}, agent[2] = {-1, -1}, words[2] = {-1, -1};
+    struct vm_machine *made = xcalloc(1, sizeof *made);
+    struct machine *base = &made->base;
+    machine_init(base, &ops);
+    made->qmp.fd = -1;
+    strncpy(base->accelerator, accelerator, sizeof base->accelerator - 1);
+    cgroup_create(&base->cgroup,
+                  &(struct cgroup_limits){
+                      .memory_bytes = (uint64_t)(spec->memory_mb + OVERHEAD_MB) << 20,
+                      .processes = QEMU_THREADS,
+                  });
+
+    int result = make_pairs(qmp, agent, words, err);
+    if (result == 0)
+        result =
+            start_process(spec, accelerator, files, folder, qmp[1], agent[1], words[1], base, err);
+    fd_close(qmp[1]);
+    fd_close(agent[1]);
+    fd_close(words[1]);
+    made->qmp.fd = qmp[0];
+    base->agent = agent[0];
+    base->words = words[0];
+    if (result == 0)
+        result = qmp_open(&made->qmp, qmp[0], ANSWER_MS, err);
+    if (result < 0) {
+        const char *said = machine_last_words(base);
+        if (said[0] && err->code != ERROR_CANCELLED)
+            error_wrap(err, "QEMU says \"%s\"", said);
+        machine_free(base);
+        return -(int)err->code;
+    }
+    *machine = made;
+    return 0;
+}

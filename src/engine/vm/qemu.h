@@ -1,0 +1,30 @@
+/* One QEMU process: its command line and its start behind the wall. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/engine.h"
+#include "engine/machine.h"
+#include "engine/vm/qmp.h"
+
+struct vm_machine {
+    struct machine base;
+    struct qmp qmp;
+};
+
+/* Descriptors and names that QEMU needs. The caller keeps the descriptors. */
+struct qemu_files {
+    int memory;         /* read-write for a template, read-only for a clone */
+    int image;          /* read-only */
+    int disk;           /* read-write for a template, read-only for a clone */
+    int overlay;        /* the clone's own changes to the disk; -1 for a template */
+    const char *kernel; /* a template boots these; NULL for a clone */
+    const char *initramfs;
+};
+
+/*
+ * Starts QEMU with the machine's hardware and connects to it. A template (overlay == -1) boots; a
+ * clone waits for its state. `folder` is an existing folder for private mounts.
+ */
+int qemu_start(const struct machine_spec *spec, const char *accelerator,
+               const struct qemu_files *files, const char *folder, struct vm_machine **machine,
+               struct error *err);

@@ -1,0 +1,153 @@
+#include "engine/vm/qmp.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/progress.h"
+
+#define LINE_MAX_BYTES (1u << 20)
+#define TICK_MS 200
+
+static void json_release(json_t **value)
+{
+    json_decref(*value);
+}
+
+#define cleanup_json __attribute__((cleanup(json_release)))
+
+static int wait_readable(int fd, uint64_t deadline, struct error *err)
+{
+    for (;;) {
+        uint64_t now = clock_monotonic_ms();
+        if (now >= deadline)
+            return error_set(err, ERROR_TIMEOUT, "QEMU did not answer in time");
+        uint64_t left = deadline - now < TICK_MS ? deadline - now : TICK_MS;
+        struct pollfd wait[] = {{.fd = fd, .events = POLLIN},
+                                {.fd = cancel_fd(), .events = POLLIN}};
+        int ready = poll(wait, 2, (int)left);
+        if (cancel_requested())
+            return cancel_error(err);
+        if (ready < 0 && errno != EINTR)
+            return error_errno(err, errno, "cannot wait for QEMU");
+        if (ready > 0 && wait[0].revents)
+            return 0;
+        progress_tick();
+    }
+}
+
+/* The next line as JSON. */
+static int next_message(struct qmp *qmp, uint64_t deadline, json_t **message, struct error *err)
+{
+    for (;;) {
+        const uint8_t *text = buf_data(&qmp->in);
+        size_t available = buf_length(&qmp->in);
+        const uint8_t *end = available ? memchr(text, '\n', available) : NULL;
+        if (end) {
+            json_error_t reason;
+            *message = json_loadb((const char *)text, (size_t)(end - text), 0, &reason);
+            buf_consume(&qmp->in, (size_t)(end - text) + 1);
+            return *message ? 0 : error_set(err, ERROR_PROTOCOL, "QEMU sent no JSON");
+        }
+        if (available > LINE_MAX_BYTES)
+            return error_set(err, ERROR_PROTOCOL, "QEMU sent an endless line");
+        int result = wait_readable(qmp->fd, deadline, err);
+        if (result < 0)
+            return result;
+        ssize_t got = recv(qmp->fd, buf_reserve(&qmp->in, 16384), 16384, 0);
+        if (got == 0 || (got < 0 && errno == ECONNRESET))
+            return error_set(err, ERROR_UNAVAILABLE, "QEMU ended");
+        if (got < 0 && errno != EINTR && errno != EAGAIN)
+            return error_errno(err, errno, "cannot read from QEMU");
+        if (got > 0)
+            buf_commit(&qmp->in, (size_t)got);
+    }
+}
+
+static int send_line(struct qmp *qmp, const char *line, size_t length, int fd, struct error *err)
+{
+    struct iovec part = {.iov_base = (void *)(uintptr_t)line, .iov_len = length};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof fd)];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        control.header = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control.space;
+    }
+    ssize_t sent = sendmsg(qmp->fd, &message, MSG_NOSIGNAL);
+    if (sent == (ssize_t)length)
+        return 0;
+    return error_errno(err, sent < 0 ? errno : EPIPE, "cannot send a command to QEMU");
+}
+
+int qmp_command(struct qmp *qmp, const char *name, const char *arguments, int fd, int timeout_ms,
+                struct error *err)
+{
+    cleanup_buf struct buf line = {0};
+    buf_printf(&line, "{\"execute\":\"%s\"%s%s}\n", name, arguments ? ",\"arguments\":" : "",
+               arguments ? arguments : "");
+    int result = send_line(qmp, (const char *)buf_data(&line), buf_length(&line), fd, err);
+    uint64_t deadline = clock_monotonic_ms() + (uint64_t)timeout_ms;
+    while (result == 0) {
+        cleanup_json json_t *message = NULL;
+        result = next_message(qmp, deadline, &message, err);
+        if (result < 0)
+            break;
+        if (json_object_get(message, "return"))
+            return 0;
+        const json_t *error = json_object_get(message, "error");
+        if (error) {
+            const char *text = json_string_value(json_object_get(error, "desc"));
+            return error_set(err, ERROR_IO, "QEMU refused %s: %s", name, text ? text : "?");
+        }
+    }
+    return error_wrap(err, "%s", name);
+}
+
+int qmp_wait_migration(struct qmp *qmp, int timeout_ms, struct error *err)
+{
+    uint64_t deadline = clock_monotonic_ms() + (uint64_t)timeout_ms;
+    for (;;) {
+        cleanup_json json_t *message = NULL;
+        int result = next_message(qmp, deadline, &message, err);
+        if (result < 0)
+            return error_wrap(err, "waiting for the machine's state");
+        const char *event = json_string_value(json_object_get(message, "event"));
+        if (!event || strcmp(event, "MIGRATION") != 0)
+            continue;
+        const char *status =
+            json_string_value(json_object_get(json_object_get(message, "data"), "status"));
+        if (status && strcmp(status, "completed") == 0)
+            return 0;
+        if (status && strcmp(status, "failed") == 0)
+            return error_set(err, ERROR_IO, "QEMU could not move the machine's state");
+    }
+}
+
+int qmp_open(struct qmp *qmp, int fd, int timeout_ms, struct error *err)
+{
+    *qmp = (struct qmp){.fd = fd};
+    cleanup_json json_t *greeting = NULL;
+    int result = next_message(qmp, clock_monotonic_ms() + (uint64_t)timeout_ms, &greeting, err);
+    if (result < 0)
+        return result;
+    return qmp_command(qmp, "qmp_capabilities", NULL, -1, timeout_ms, err);
+}
+
+void qmp_close(struct qmp *qmp)
+{
+    fd_close(qmp->fd);
+    qmp->fd = -1;
+    buf_free(&qmp->in);
+}

@@ -1,0 +1,23 @@
+/*
+ * QEMU's control protocol, blocking: one command, one answer, each within a few seconds. Speaks on
+ * an already connected descriptor.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+
+struct qmp {
+    int fd;
+    struct buf in;
+};
+
+/* Reads the greeting and enters command mode. Owns fd from here on. */
+int qmp_open(struct qmp *qmp, int fd, int timeout_ms, struct error *err);
+void qmp_close(struct qmp *qmp);
+
+/* `arguments` is a JSON object or NULL; `fd` travels with the command when not -1. */
+int qmp_command(struct qmp *qmp, const char *name, const char *arguments, int fd, int timeout_ms,
+                struct error *err);
+/* Waits for a migration to be completed; needs the events capability. */
+int qmp_wait_migration(struct qmp *qmp, int timeout_ms, struct error *err);

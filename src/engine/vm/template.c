@@ -1,0 +1,157 @@
+#include "engine/vm/template.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/home.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "engine/vm/host.h"
+#include "engine/vm/kernel.h"
+#include "engine/vm/template_build.h"
+#include "engine/vm/template_key.h"
+
+#define UNUSED_SECONDS (14L * 24 * 3600)
+
+static bool has_size(const char *folder, const char *name, json_t *about)
+{
+    struct stat status;
+    cleanup_free char *path = xasprintf("%s/%s", folder, name);
+    return stat(path, &status) == 0 &&
+           status.st_size == json_integer_value(json_object_get(about, name));
+}
+
+/* Whole, as far as a glance can tell: every file is there with the size it was written with. */
+static int load(const char *folder, struct template *template, struct error *err)
+{
+    cleanup_free char *about_path = xasprintf("%s/template.json", folder);
+    json_error_t reason;
+    json_t *about = json_load_file(about_path, 0, &reason);
+    const char *kernel = json_string_value(json_object_get(about, "kernel"));
+    bool whole = kernel != NULL;
+    for (size_t i = 0; whole && template_files[i]; i++)
+        whole = has_size(folder, template_files[i], about);
+    if (whole) {
+        snprintf(template->kernel, sizeof template->kernel, "%s", kernel);
+        template->folder = xstrdup(folder);
+        /* The time of last use, for clean_up. */
+        utimensat(AT_FDCWD, about_path, NULL, 0);
+    }
+    json_decref(about);
+    return whole ? 0 : error_set(err, ERROR_NOT_FOUND, "there is no template for this machine yet");
+}
+
+/* The template's folder, made from facts that are all quick to look up. */
+static int locate(const struct machine_spec *spec, const struct kernel *kernel,
+                  const char **accelerator, char **folder, struct error *err)
+{
+    cleanup_free char *key = NULL;
+    int result = host_accelerator(spec->accelerator, accelerator, err);
+    if (result == 0)
+        result = template_key(spec, kernel, *accelerator, &key, err);
+    if (result == 0)
+        *folder = home_path("templates/%s", key);
+    return result;
+}
+
+int template_find(const struct machine_spec *spec, struct template *template, struct error *err)
+{
+    *template = (struct template){0};
+    struct kernel kernel;
+    int result = kernel_find(spec->kernel, &kernel, err);
+    if (result < 0)
+        return result;
+    cleanup_free char *folder = NULL;
+    result = locate(spec, &kernel, &template->accelerator, &folder, err);
+    if (result == 0)
+        result = load(folder, template, err);
+    kernel_release(&kernel);
+    return result;
+}
+
+/* Removes templates that nobody has used for a long time. Running clones keep the open files. */
+static void clean_up(void)
+{
+    struct error ignored;
+    cleanup_free char *parent = home_path("templates");
+    DIR *entries = opendir(parent);
+    const struct dirent *entry;
+    while (entries && (entry = readdir(entries))) {
+        struct stat status;
+        cleanup_free char *folder = xasprintf("%s/%s", parent, entry->d_name);
+        cleanup_free char *about = xasprintf("%s/template.json", folder);
+        if (stat(about, &status) == 0 && status.st_mtime < time(NULL) - UNUSED_SECONDS)
+            folder_remove(folder, &ignored);
+    }
+    if (entries)
+        closedir(entries);
+}
+
+static int build_into(const char *folder, const struct machine_spec *spec,
+                      const struct kernel *kernel, const char *accelerator, struct error *err)
+{
+    cleanup_free char *work = NULL;
+    int lock = home_workspace(&work, err);
+    if (lock < 0)
+        return lock;
+    int result = template_build(work, spec, kernel, accelerator, err);
+    if (result == 0)
+        result = folder_remove(folder, err);
+    if (result == 0 && rename(work, folder) < 0)
+        result = error_errno(err, errno, "cannot put the template into place");
+    home_workspace_end(work, lock);
+    return result;
+}
+
+static int ensure_with(const struct kernel *kernel, const struct machine_spec *spec,
+                       struct error *err)
+{
+    const char *accelerator;
+    cleanup_free char *folder = NULL;
+    int result = locate(spec, kernel, &accelerator, &folder, err);
+    struct template template = {0};
+    if (result < 0 || load(folder, &template, err) == 0) {
+        template_release(&template);
+        return result;
+    }
+    cleanup_free char *parent = home_path("templates");
+    result = folder_make(parent, 0700, err);
+    if (result < 0)
+        return result;
+    cleanup_free char *lock_path = xasprintf("%s/.lock", parent);
+    cleanup_fd int lock = lock_wait(lock_path, "prepares a template", err);
+    if (lock < 0)
+        return lock;
+    /* Whoever held the lock before may have built it. */
+    if (load(folder, &template, err) < 0) {
+        clean_up();
+        result = build_into(folder, spec, kernel, accelerator, err);
+    }
+    template_release(&template);
+    return result;
+}
+
+int template_ensure(const struct machine_spec *spec, struct error *err)
+{
+    struct kernel kernel;
+    int result = kernel_ensure(spec->kernel, &kernel, err);
+    if (result < 0)
+        return result;
+    result = ensure_with(&kernel, spec, err);
+    kernel_release(&kernel);
+    return result;
+}
+
+void template_release(struct template *template)
+{
+    free(template->folder);
+    template->folder = NULL;
+}

@@ -1,0 +1,29 @@
+/*
+ * Templates: a machine that was booted once, warmed, and written down. A folder
+ * $MSB_HOME/templates/KEY holds
+ *
+ *   ram            the machine's memory; clones map it privately
+ *   state          its processors and devices, as QEMU's migration stream
+ *   disk           its writable disk (ext4); clones put an overlay on it
+ *   overlay        an empty overlay, copied for each clone
+ *   template.json  what it is, and the sizes by which a damaged one is recognised
+ *
+ * KEY is a hash of everything that shaped it, so a change of any part makes another template.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "engine/engine.h"
+
+struct template
+{
+    char *folder;
+    char kernel[96]; /* release of the kernel inside */
+    const char *accelerator;
+};
+
+/* ERROR_NOT_FOUND when there is none, or only a damaged one. */
+int template_find(const struct machine_spec *spec, struct template *template, struct error *err);
+/* Builds it when template_find would not find it. */
+int template_ensure(const struct machine_spec *spec, struct error *err);
+void template_release(struct template *template);

@@ -1,0 +1,224 @@
+#include "engine/vm/template_build.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/process.h"
+#include "base/progress.h"
+#include "engine/agent_call.h"
+#include "engine/vm/initramfs.h"
+#include "engine/vm/qemu.h"
+#include "proto/fields.h"
+#include "proto/protocol.h"
+
+/* Generous: a loaded host without hardware virtualisation takes its time. */
+#define BOOT_MS 180000
+#define WARM_MS 300000
+#define SNAPSHOT_MS 120000
+#define SPARE_MB 512
+
+const char *const template_files[] = {"ram", "state", "disk", "overlay", NULL};
+
+static int check_space(const char *folder, const struct machine_spec *spec, struct error *err)
+{
+    uint64_t available = 0;
+    uint64_t needed = (uint64_t)(spec->memory_mb + SPARE_MB) << 20;
+    int result = folder_free_space(folder, &available, err);
+    if (result < 0 || available >= needed)
+        return result;
+    error_set(err, ERROR_NO_SPACE, "a template needs %" PRIu64 " MB in %s, %" PRIu64 " are free",
+              needed >> 20, folder, available >> 20);
+    return error_hint(err, "free some space, or set MSB_HOME to a folder on a larger disk");
+}
+
+static int make_sparse(const char *folder, const char *name, unsigned size_mb, struct error *err)
+{
+    cleanup_free char *path = xasprintf("%s/%s", folder, name);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, (off_t)size_mb << 20) < 0) {
+        error_errno(err, errno, "cannot create %s", path);
+        fd_close(fd);
+        return -(int)err->code;
+    }
+    return fd;
+}
+
+/* Scratch space needs no journal; inode tables are zero already, since the file is. */
+static int format_disk(const char *folder, struct error *err)
+{
+    cleanup_free char *path = xasprintf("%s/disk", folder);
+    char *argv[] = {"mkfs.ext4", "-q",
+                    "-F",        "-m0",
+                    "-O",        "^has_journal,^resize_inode",
+                    "-E",        "lazy_itable_init=1,nodiscard,root_owner=0:0",
+                    path,        NULL};
+    if (process_run(argv, &(struct process_options){0}, err) < 0)
+        return error_hint(err, "apt-get install e2fsprogs");
+    return 0;
+}
+
+static int make_overlay(const char *folder, const struct machine_spec *spec, struct error *err)
+{
+    cleanup_free char *path = xasprintf("%s/overlay", folder);
+    cleanup_free char *size = xasprintf("%uM", spec->disk_mb);
+    /* Small clusters: a clone that writes little stays little. */
+    char *argv[] = {"qemu-img", "create",           "-q", "-f", "qcow2",
+                    "-o",       "cluster_size=64k", path, size, NULL};
+    if (process_run(argv, &(struct process_options){0}, err) < 0)
+        return error_hint(err, "apt-get install qemu-utils");
+    return 0;
+}
+
+static int warm(struct machine *machine, const struct machine_spec *spec, struct error *err)
+{
+    cleanup_buf struct buf fields = {0};
+    if (spec->language)
+        fields_add_text(&fields, TAG_LANGUAGE, spec->language);
+    return agent_call(machine->agent, OP_QUIESCE, &fields, WARM_MS, err);
+}
+
+/* Stopped, written down, ended. The memory is in its file already; only the rest is written. */
+static int write_down(struct vm_machine *machine, const char *folder, struct error *err)
+{
+    cleanup_free char *path = xasprintf("%s/state", folder);
+    cleanup_fd int state = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (state < 0)
+        return error_errno(err, errno, "cannot create %s", path);
+    struct qmp *qmp = &machine->qmp;
+    int result = qmp_command(qmp, "stop", NULL, -1, SNAPSHOT_MS, err);
+    if (result == 0)
+        result = qmp_command(qmp, "migrate-set-capabilities",
+                             "{\"capabilities\":[{\"capability\":\"x-ignore-shared\",\"state\":"
+                             "true},{\"capability\":\"events\",\"state\":true}]}",
+                             -1, SNAPSHOT_MS, err);
+    if (result == 0)
+        result = qmp_command(qmp, "getfd", "{\"fdname\":\"state\"}", state, SNAPSHOT_MS, err);
+    if (result == 0)
+        result = qmp_command(qmp, "migrate", "{\"uri\":\"fd:state\"}", -1, SNAPSHOT_MS, err);
+    if (result == 0)
+        result = qmp_wait_migration(qmp, SNAPSHOT_MS, err);
+    if (result == 0)
+        result = qmp_command(qmp, "quit", NULL, -1, SNAPSHOT_MS, err);
+    if (result == 0) {
+        struct pollfd end = {.fd = machine->base.exit, .events = POLLIN};
+        poll(&end, 1, SNAPSHOT_MS);
+    }
+    return result;
+}
+
+static int describe(const char *folder, const struct machine_spec *spec,
+                    const struct machine *machine, struct error *err)
+{
+    json_t *about = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "image", spec->image_digest,
+                              "kernel", machine->kernel, "accelerator", machine->accelerator,
+                              "cpus", (json_int_t)spec->cpus, "memory_mb",
+                              (json_int_t)spec->memory_mb, "disk_mb", (json_int_t)spec->disk_mb);
+    for (size_t i = 0; template_files[i]; i++) {
+        struct stat status = {0};
+        cleanup_free char *path = xasprintf("%s/%s", folder, template_files[i]);
+        stat(path, &status);
+        json_object_set_new(about, template_files[i], json_integer(status.st_size));
+    }
+    cleanup_free char *text = json_dumps(about, JSON_INDENT(2));
+    json_decref(about);
+    cleanup_free char *path = xasprintf("%s/template.json", folder);
+    return file_write_atomic(path, text, strlen(text), 0600, err);
+}
+
+/* The end of the console, which has the kernel's reason when it did not come up. */
+static void add_reason(struct vm_machine *machine, struct error *err)
+{
+    if (err->code == ERROR_CANCELLED)
+        return;
+    const char *said = machine_last_words(&machine->base);
+    if (said[0])
+        error_wrap(err, "QEMU says \"%s\"", said);
+    error_wrap(err, "the template's machine did not come up");
+}
+
+static int boot_and_write(const char *folder, const struct machine_spec *spec,
+                          const struct qemu_files *files, const char *accelerator,
+                          struct error *err)
+{
+    /* A template shares no folders: its clones do. */
+    struct machine_spec bare = *spec;
+    bare.volume_count = 0;
+    struct vm_machine *machine = NULL;
+    cleanup_free char *mounts = xasprintf("%s/mounts", folder);
+    int result = folder_make(mounts, 0700, err);
+    if (result == 0)
+        result = qemu_start(&bare, accelerator, files, mounts, &machine, err);
+    if (result < 0)
+        return result;
+    struct machine *base = &machine->base;
+    progress_detail("booting");
+    result = agent_greeting(base->agent, BOOT_MS, base->kernel, sizeof base->kernel, err);
+    if (result == 0) {
+        progress_detail("warming up");
+        result = warm(base, spec, err);
+    }
+    if (result < 0)
+        add_reason(machine, err);
+    if (result == 0) {
+        progress_detail("writing down");
+        result = write_down(machine, folder, err);
+    }
+    if (result == 0)
+        result = describe(folder, spec, base, err);
+    machine_free(base);
+    rmdir(mounts);
+    return result;
+}
+
+static int build(const char *folder, const struct machine_spec *spec, const struct kernel *kernel,
+                 const char *accelerator, struct error *err)
+{
+    int result = check_space(folder, spec, err);
+    if (result < 0)
+        return result;
+    cleanup_free char *initramfs = xasprintf("%s/initramfs", folder);
+    cleanup_fd int memory = make_sparse(folder, "ram", spec->memory_mb, err);
+    if (memory < 0)
+        return memory;
+    cleanup_fd int disk = make_sparse(folder, "disk", spec->disk_mb, err);
+    if (disk < 0)
+        return disk;
+    cleanup_fd int image = open(spec->image_path, O_RDONLY | O_CLOEXEC);
+    if (image < 0)
+        return error_errno(err, errno, "cannot open image %s", spec->image_path);
+    result = format_disk(folder, err);
+    if (result == 0)
+        result = make_overlay(folder, spec, err);
+    if (result == 0)
+        result = initramfs_write(initramfs, kernel, err);
+    struct qemu_files files = {.memory = memory,
+                               .image = image,
+                               .disk = disk,
+                               .overlay = -1,
+                               .kernel = kernel->vmlinux,
+                               .initramfs = initramfs};
+    if (result == 0)
+        result = boot_and_write(folder, spec, &files, accelerator, err);
+    unlink(initramfs);
+    return result;
+}
+
+int template_build(const char *folder, const struct machine_spec *spec, const struct kernel *kernel,
+                   const char *accelerator, struct error *err)
+{
+    progress_begin("Preparing a template (%u CPU, %u MB, %s)", spec->cpus, spec->memory_mb,
+                   accelerator);
+    int result = build(folder, spec, kernel, accelerator, err);
+    progress_end(result == 0);
+    return result;
+}

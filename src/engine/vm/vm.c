@@ -1,0 +1,101 @@
+#include "engine/vm/vm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "engine/vm/qemu.h"
+#include "engine/vm/template.h"
+
+#define ANSWER_MS 20000
+
+static int open_in(const char *folder, const char *name, int flags, struct error *err)
+{
+    cleanup_free char *path = xasprintf("%s/%s", folder, name);
+    int fd = open(path, flags | O_CLOEXEC);
+    return fd >= 0 ? fd : error_errno(err, errno, "cannot open %s", path);
+}
+
+/* Reads the template's state into the waiting machine and lets it run. */
+static int revive(struct vm_machine *machine, int state, struct error *err)
+{
+    struct qmp *qmp = &machine->qmp;
+    int result = qmp_command(qmp, "migrate-set-capabilities",
+                             "{\"capabilities\":[{\"capability\":\"x-ignore-shared\",\"state\":"
+                             "true},{\"capability\":\"events\",\"state\":true}]}",
+                             -1, ANSWER_MS, err);
+    if (result == 0)
+        result = qmp_command(qmp, "getfd", "{\"fdname\":\"state\"}", state, ANSWER_MS, err);
+    if (result == 0)
+        result = qmp_command(qmp, "migrate-incoming", "{\"uri\":\"fd:state\"}", -1, ANSWER_MS, err);
+    if (result == 0)
+        result = qmp_wait_migration(qmp, ANSWER_MS, err);
+    if (result == 0)
+        result = qmp_command(qmp, "cont", NULL, -1, ANSWER_MS, err);
+    return result;
+}
+
+static int clone_machine(const struct machine_spec *spec, const struct template *template,
+                         const char *folder, struct vm_machine **machine, struct error *err)
+{
+    cleanup_free char *empty = xasprintf("%s/overlay", template->folder);
+    cleanup_free char *own = xasprintf("%s/disk", folder);
+    cleanup_free char *mounts = xasprintf("%s/mounts", folder);
+    int result = folder_make(mounts, 0700, err);
+    if (result == 0)
+        result = file_copy(empty, own, 0600, err);
+    if (result < 0)
+        return result;
+    cleanup_fd int memory = open_in(template->folder, "ram", O_RDONLY, err);
+    if (memory < 0)
+        return memory;
+    cleanup_fd int disk = open_in(template->folder, "disk", O_RDONLY, err);
+    if (disk < 0)
+        return disk;
+    cleanup_fd int state = open_in(template->folder, "state", O_RDONLY, err);
+    if (state < 0)
+        return state;
+    cleanup_fd int overlay = open_in(folder, "disk", O_RDWR, err);
+    if (overlay < 0)
+        return overlay;
+    cleanup_fd int image = open(spec->image_path, O_RDONLY | O_CLOEXEC);
+    if (image < 0)
+        return error_errno(err, errno, "cannot open image %s", spec->image_path);
+
+    const struct qemu_files files = {
+        .memory = memory, .image = image, .disk = disk, .overlay = overlay};
+    result = qemu_start(spec, template->accelerator, &files, mounts, machine, err);
+    if (result < 0)
+        return result;
+    result = revive(*machine, state, err);
+    if (result < 0)
+        machine_free(&(*machine)->base);
+    return result;
+}
+
+static int vm_start(const struct machine_spec *spec, const char *folder, struct machine **machine,
+                    struct error *err)
+{
+    struct template template;
+    int result = template_find(spec, &template, err);
+    if (result < 0)
+        return result;
+    struct vm_machine *clone = NULL;
+    result = clone_machine(spec, &template, folder, &clone, err);
+    if (result == 0) {
+        memcpy(clone->base.kernel, template.kernel, sizeof clone->base.kernel);
+        *machine = &clone->base;
+    }
+    template_release(&template);
+    return result;
+}
+
+const struct engine vm_engine = {
+    .name = "vm",
+    .prepare = template_ensure,
+    .start = vm_start,
+};

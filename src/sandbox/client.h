@@ -1,0 +1,60 @@
+/*
+ * A client of one keeper, on a libuv loop: any number of calls at once, each with its output
+ * streamed as it comes. This is what the layers above use a sandbox with.
+ */
+#pragma once
+
+#include "proto/outcome.h"
+#include "proto/protocol.h"
+#include "sandbox/link.h"
+
+struct client_call;
+
+struct call_handlers {
+    /* Bytes of a channel. The sandbox may send on after call_consumed. */
+    void (*data)(struct client_call *call, enum channel channel, const uint8_t *bytes,
+                 size_t length);
+    /* More input may be sent: call_room is not 0 any more. May be NULL. */
+    void (*room)(struct client_call *call);
+    /* The call is over and gone when this returns. */
+    void (*end)(struct client_call *call, const struct outcome *outcome);
+};
+
+struct client_call {
+    uint32_t stream;
+    uint64_t room; /* bytes of input the other side takes now */
+    uint32_t owed; /* bytes taken, credit not returned yet */
+    const struct call_handlers *handlers;
+    void *context;
+    struct sandbox_client *client;
+    struct client_call *next;
+};
+
+struct sandbox_client {
+    struct link link;
+    struct client_call *calls;
+    uint32_t next_stream;
+    /* The connection is gone and all calls have ended. May be NULL. */
+    void (*closed)(struct sandbox_client *client);
+    void *context;
+};
+
+/* Takes ownership of the socket. */
+int client_open(struct sandbox_client *client, uv_loop_t *loop, int fd, struct error *err);
+void client_close(struct sandbox_client *client);
+
+/* `fields` holds the operation's arguments. The call belongs to the caller until its end. */
+void call_start(struct sandbox_client *client, struct client_call *call, enum operation operation,
+                const struct buf *fields, const struct call_handlers *handlers, void *context);
+/* Joins an operation that is under way already, as OP_START is after launch_keeper. */
+void call_join(struct sandbox_client *client, struct client_call *call, uint32_t stream,
+               const struct call_handlers *handlers, void *context);
+
+/* At most call->room bytes. */
+void call_send(struct client_call *call, const void *bytes, size_t length);
+void call_send_eof(struct client_call *call);
+/* Gives credit back for bytes that were dealt with. */
+void call_consumed(struct client_call *call, size_t length);
+void call_signal(struct client_call *call, int number);
+void call_resize(struct client_call *call, unsigned rows, unsigned cols);
+void call_cancel(struct client_call *call);

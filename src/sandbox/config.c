@@ -1,0 +1,281 @@
+#include "sandbox/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "engine/engine.h"
+
+#define NAME_MAX_LENGTH 63
+#define CPUS_MAX 64
+#define MEMORY_MIN_MB 256
+#define DISK_MIN_MB 64
+#define DISK_MAX_MB (1u << 20)
+#define VOLUMES_MAX 32
+
+void sandbox_config_init(struct sandbox_config *config)
+{
+    *config = (struct sandbox_config){
+        .namespace = xstrdup(SANDBOX_DEFAULT_NAMESPACE),
+        .engine = xstrdup(SANDBOX_DEFAULT_ENGINE),
+        .cpus = SANDBOX_DEFAULT_CPUS,
+        .memory_mb = SANDBOX_DEFAULT_MEMORY_MB,
+        .disk_mb = SANDBOX_DEFAULT_DISK_MB,
+    };
+}
+
+/* The text members, by their names in JSON. */
+static const struct {
+    const char *key;
+    size_t offset;
+} texts[] = {
+    {"namespace", offsetof(struct sandbox_config, namespace)},
+    {"name", offsetof(struct sandbox_config, name)},
+    {"engine", offsetof(struct sandbox_config, engine)},
+    {"image", offsetof(struct sandbox_config, image)},
+    {"image_digest", offsetof(struct sandbox_config, image_digest)},
+    {"image_path", offsetof(struct sandbox_config, image_path)},
+    {"language", offsetof(struct sandbox_config, language)},
+    {"user", offsetof(struct sandbox_config, user)},
+    {"kernel", offsetof(struct sandbox_config, kernel)},
+    {"accelerator", offsetof(struct sandbox_config, accelerator)},
+    {"workdir", offsetof(struct sandbox_config, workdir)},
+};
+#define TEXTS (sizeof texts / sizeof texts[0])
+
+static char **text_at(struct sandbox_config *config, size_t i)
+{
+    return (char **)((char *)config + texts[i].offset);
+}
+
+void sandbox_config_free(struct sandbox_config *config)
+{
+    for (size_t i = 0; i < TEXTS; i++)
+        free(*text_at(config, i));
+    strv_free(config->env);
+    for (size_t i = 0; i < config->volume_count; i++) {
+        free(config->volumes[i].host);
+        free(config->volumes[i].guest);
+    }
+    free(config->volumes);
+    *config = (struct sandbox_config){0};
+}
+
+int sandbox_check_name(const char *what, const char *name, struct error *err)
+{
+    size_t length = strlen(name);
+    bool good = length > 0 && length <= NAME_MAX_LENGTH;
+    for (size_t i = 0; good && i < length; i++) {
+        bool inner = i > 0 && strchr("._-", name[i]);
+        good = islower((unsigned char)name[i]) || isdigit((unsigned char)name[i]) || inner;
+    }
+    if (good)
+        return 0;
+    error_set(err, ERROR_INVALID, "the %s \"%.80s\" cannot be used", what, name);
+    return error_hint(err, "a %s has 1 to %d lower-case letters, digits, and . _ - after the first",
+                      what, NAME_MAX_LENGTH);
+}
+
+static int check_range(const char *what, uint64_t value, uint64_t low, uint64_t high,
+                       const char *unit, struct error *err)
+{
+    if (value >= low && value <= high)
+        return 0;
+    error_set(err, ERROR_INVALID, "%s of %llu%s is not possible", what, (unsigned long long)value,
+              unit);
+    return error_hint(err, "use %llu to %llu", (unsigned long long)low, (unsigned long long)high);
+}
+
+static uint64_t host_memory_mb(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
+}
+
+static int check_volume(const struct sandbox_volume *volume, struct error *err)
+{
+    struct stat status;
+    if (stat(volume->host, &status) < 0) {
+        error_errno(err, errno, "the folder %s cannot be shared", volume->host);
+        return error_hint(err, "create it first, or correct the path");
+    }
+    if (!S_ISDIR(status.st_mode))
+        return error_set(err, ERROR_INVALID, "%s is not a folder; only folders can be shared",
+                         volume->host);
+    return 0;
+}
+
+int sandbox_config_check(const struct sandbox_config *config, struct error *err)
+{
+    if (!engine_find(config->engine)) {
+        error_set(err, ERROR_INVALID, "there is no engine \"%.40s\"", config->engine);
+        return error_hint(err, "use vm");
+    }
+    int result = sandbox_check_name("namespace", config->namespace, err);
+    if (result == 0)
+        result = sandbox_check_name("sandbox name", config->name, err);
+    if (result == 0)
+        result = check_range("a number of CPUs", config->cpus, 1, CPUS_MAX, "", err);
+    if (result == 0)
+        result =
+            check_range("memory", config->memory_mb, MEMORY_MIN_MB, host_memory_mb(), " MB", err);
+    if (result == 0)
+        result = check_range("a disk", config->disk_mb, DISK_MIN_MB, DISK_MAX_MB, " MB", err);
+    for (size_t i = 0; result == 0 && i < config->volume_count; i++)
+        result = check_volume(&config->volumes[i], err);
+    return result;
+}
+
+/* /a/./b//c → /a/b/c; refuses "..", which means different things inside and outside. */
+static int check_guest_path(const char *path, struct error *err)
+{
+    bool good = path[0] == '/' && path[1] != '\0' && strlen(path) < PATH_MAX;
+    for (const char *at = path; good && (at = strstr(at, "/..")); at += 3)
+        good = at[3] != '/' && at[3] != '\0';
+    if (good)
+        return 0;
+    error_set(err, ERROR_INVALID, "\"%.200s\" is no place for a folder in the sandbox", path);
+    return error_hint(err, "use an absolute path without .. such as /data");
+}
+
+int sandbox_config_add_volume(struct sandbox_config *config, const char *text, const char *base,
+                              struct error *err)
+{
+    if (config->volume_count >= VOLUMES_MAX)
+        return error_set(err, ERROR_LIMIT, "at most %d folders can be shared", VOLUMES_MAX);
+    const char *colon = strchr(text, ':');
+    if (!colon || colon == text || colon[1] == '\0') {
+        error_set(err, ERROR_INVALID, "the volume \"%.200s\" cannot be understood", text);
+        return error_hint(err, "write HOST-FOLDER:GUEST-FOLDER, with :ro behind it for read-only");
+    }
+    cleanup_free char *guest = xstrdup(colon + 1);
+    bool read_only = false;
+    char *mode = strrchr(guest, ':');
+    if (mode && (strcmp(mode, ":ro") == 0 || strcmp(mode, ":rw") == 0)) {
+        read_only = strcmp(mode, ":ro") == 0;
+        *mode = '\0';
+    }
+    int result = check_guest_path(guest, err);
+    if (result < 0)
+        return result;
+    cleanup_free char *given = xstrndup(text, (size_t)(colon - text));
+    cleanup_free char *joined = given[0] == '/' ? xstrdup(given) : xasprintf("%s/%s", base, given);
+    cleanup_free char *host = realpath(joined, NULL);
+    struct sandbox_volume volume = {
+        .host = host ? host : joined, .guest = guest, .read_only = read_only};
+    result = check_volume(&volume, err);
+    if (result < 0)
+        return result;
+    volume.host = xstrdup(volume.host);
+    volume.guest = xstrdup(guest);
+    config->volumes =
+        xrealloc(config->volumes, (config->volume_count + 1) * sizeof *config->volumes);
+    config->volumes[config->volume_count++] = volume;
+    return 0;
+}
+
+int sandbox_config_add_env(struct sandbox_config *config, const char *text, struct error *err)
+{
+    size_t length = strcspn(text, "=");
+    bool good = length > 0 && !isdigit((unsigned char)text[0]);
+    for (size_t i = 0; good && i < length; i++)
+        good = isalnum((unsigned char)text[i]) || text[i] == '_';
+    if (!good) {
+        error_set(err, ERROR_INVALID, "\"%.100s\" is no environment variable", text);
+        return error_hint(err, "write NAME=value, or NAME alone to pass on your own value");
+    }
+    if (text[length] == '=') {
+        strv_append(&config->env, xstrdup(text));
+        return 0;
+    }
+    const char *value = getenv(text);
+    if (value)
+        strv_append(&config->env, xasprintf("%s=%s", text, value));
+    return 0;
+}
+
+static json_t *volumes_to_json(const struct sandbox_config *config)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < config->volume_count; i++) {
+        const struct sandbox_volume *volume = &config->volumes[i];
+        json_array_append_new(list, json_pack("{s:s, s:s, s:b}", "host", volume->host, "guest",
+                                              volume->guest, "read_only", volume->read_only));
+    }
+    return list;
+}
+
+json_t *sandbox_config_to_json(const struct sandbox_config *config)
+{
+    json_t *json = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "cpus", (json_int_t)config->cpus, "memory_mb",
+        (json_int_t)config->memory_mb, "disk_mb", (json_int_t)config->disk_mb, "idle_ms",
+        (json_int_t)config->idle_ms, "lifetime_ms", (json_int_t)config->lifetime_ms, "attached",
+        config->attached, "volumes", volumes_to_json(config));
+    for (size_t i = 0; i < TEXTS; i++) {
+        const char *text = *text_at((struct sandbox_config *)(uintptr_t)config, i);
+        if (text)
+            json_object_set_new(json, texts[i].key, json_string(text));
+    }
+    json_t *env = json_array();
+    for (size_t i = 0; config->env && config->env[i]; i++)
+        json_array_append_new(env, json_string(config->env[i]));
+    json_object_set_new(json, "env", env);
+    return json;
+}
+
+static uint64_t number_of(const json_t *json, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(json, key));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static int volumes_from_json(const json_t *list, struct sandbox_config *config, struct error *err)
+{
+    size_t count = json_array_size(list);
+    config->volumes = xcalloc(count, sizeof *config->volumes);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *entry = json_array_get(list, i);
+        const char *host = json_string_value(json_object_get(entry, "host"));
+        const char *guest = json_string_value(json_object_get(entry, "guest"));
+        if (!host || !guest)
+            return error_set(err, ERROR_INVALID, "a volume lacks host or guest");
+        config->volumes[config->volume_count++] = (struct sandbox_volume){
+            .host = xstrdup(host),
+            .guest = xstrdup(guest),
+            .read_only = json_is_true(json_object_get(entry, "read_only")),
+        };
+    }
+    return 0;
+}
+
+int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, struct error *err)
+{
+    *config = (struct sandbox_config){
+        .cpus = (unsigned)number_of(json, "cpus"),
+        .memory_mb = (unsigned)number_of(json, "memory_mb"),
+        .disk_mb = (unsigned)number_of(json, "disk_mb"),
+        .idle_ms = number_of(json, "idle_ms"),
+        .lifetime_ms = number_of(json, "lifetime_ms"),
+        .attached = json_is_true(json_object_get(json, "attached")),
+    };
+    for (size_t i = 0; i < TEXTS; i++) {
+        const char *text = json_string_value(json_object_get(json, texts[i].key));
+        if (text)
+            *text_at(config, i) = xstrdup(text);
+    }
+    const json_t *env = json_object_get(json, "env");
+    for (size_t i = 0; i < json_array_size(env); i++) {
+        const char *text = json_string_value(json_array_get(env, i));
+        if (text)
+            strv_append(&config->env, xstrdup(text));
+    }
+    if (!config->namespace || !config->name || !config->engine || !config->image_path ||
+        !config->image_digest)
+        return error_set(err, ERROR_INVALID, "the sandbox's settings are incomplete");
+    return volumes_from_json(json_object_get(json, "volumes"), config, err);
+}

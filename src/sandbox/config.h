@@ -1,0 +1,62 @@
+/* What a sandbox was asked to be. Travels as JSON to its keeper and stays in its state folder. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define SANDBOX_DEFAULT_CPUS 1
+#define SANDBOX_DEFAULT_MEMORY_MB 1024
+#define SANDBOX_DEFAULT_DISK_MB 8192
+#define SANDBOX_DEFAULT_NAMESPACE "default"
+#define SANDBOX_DEFAULT_ENGINE "vm"
+
+struct sandbox_volume {
+    char *host;  /* absolute */
+    char *guest; /* absolute */
+    bool read_only;
+};
+
+struct sandbox_config {
+    char *namespace;
+    char *name;
+    char *engine;
+    char *image; /* reference, as a person knows it */
+    char *image_digest;
+    char *image_path;
+    char *language;    /* of the warm context; NULL when the image has none */
+    char *user;        /* who runs commands */
+    char *kernel;      /* NULL: Debian's */
+    char *accelerator; /* NULL: the best one */
+    char *workdir;     /* NULL: the image's */
+    char **env;        /* NAME=value */
+    struct sandbox_volume *volumes;
+    size_t volume_count;
+    unsigned cpus;
+    unsigned memory_mb;
+    unsigned disk_mb;
+    uint64_t idle_ms;     /* ends after so long without a call; 0: never */
+    uint64_t lifetime_ms; /* ends after so long; 0: never */
+    bool attached;        /* ends when whoever started it goes away */
+};
+
+/* Defaults; everything else empty. */
+void sandbox_config_init(struct sandbox_config *config);
+void sandbox_config_free(struct sandbox_config *config);
+
+/* Names become file names and host names: a-z, 0-9, and . _ - inside, at most 63. */
+int sandbox_check_name(const char *what, const char *name, struct error *err);
+/* Numbers and names within their limits; volumes exist. */
+int sandbox_config_check(const struct sandbox_config *config, struct error *err);
+
+/* HOST:GUEST[:ro|:rw]; a relative HOST is taken from `base`. */
+int sandbox_config_add_volume(struct sandbox_config *config, const char *text, const char *base,
+                              struct error *err);
+/* NAME=value; a name alone takes its value from our environment. */
+int sandbox_config_add_env(struct sandbox_config *config, const char *text, struct error *err);
+
+json_t *sandbox_config_to_json(const struct sandbox_config *config);
+int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, struct error *err);

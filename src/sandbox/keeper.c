@@ -1,0 +1,330 @@
+#include "sandbox/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/progress.h"
+#include "engine/agent_call.h"
+#include "proto/fields.h"
+#include "proto/outcome.h"
+#include "sandbox/keeper_internal.h"
+#include "sandbox/state.h"
+
+#define OWNER_FD 3
+#define REQUEST_MS 10000
+#define ADOPT_MS 20000
+#define START_STREAM 1
+
+/* ---- before the loop: blocking, cancelled when the owner goes away -------------------------- */
+
+/* The first frame on the owner's socket. What came behind it stays in `in`. */
+static int read_request(struct buf *in, struct sandbox_config *config, struct error *err)
+{
+    uint64_t deadline = clock_monotonic_ms() + REQUEST_MS;
+    struct frame frame;
+    int size;
+    while ((size = frame_decode(in, &frame, err)) == 0) {
+        struct pollfd wait = {.fd = OWNER_FD, .events = POLLIN};
+        uint64_t now = clock_monotonic_ms();
+        if (now >= deadline || poll(&wait, 1, (int)(deadline - now)) == 0)
+            return error_set(err, ERROR_TIMEOUT, "the keeper got no settings");
+        ssize_t got = recv(OWNER_FD, buf_reserve(in, 65536), 65536, 0);
+        if (got <= 0)
+            return cancel_error(err);
+        buf_commit(in, (size_t)got);
+    }
+    if (size < 0)
+        return size;
+    uint32_t at = 0;
+    struct field field;
+    json_t *json = NULL;
+    if (frame.type == FRAME_OPEN && frame.detail == OP_START && frame.stream == START_STREAM &&
+        fields_next(frame.payload, frame.length, &at, &field, err) > 0 && field.tag == TAG_CONFIG)
+        json = json_loadb((const char *)field.bytes, field.length, 0, NULL);
+    int result = json ? sandbox_config_from_json(json, config, err)
+                      : error_set(err, ERROR_PROTOCOL, "the keeper got no settings");
+    json_decref(json);
+    buf_consume(in, (size_t)size);
+    return result;
+}
+
+static int write_config(const struct keeper *keeper, struct error *err)
+{
+    json_t *json = sandbox_config_to_json(&keeper->config);
+    cleanup_free char *text = json_dumps(json, JSON_INDENT(2));
+    json_decref(json);
+    cleanup_free char *path = xasprintf("%s/config.json", keeper->folder);
+    return file_write_atomic(path, text, strlen(text), 0600, err);
+}
+
+/* From here on complaints go to a file: the terminal belongs to the owner. */
+static void redirect_complaints(const struct keeper *keeper)
+{
+    cleanup_free char *path = xasprintf("%s/keeper.log", keeper->folder);
+    cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        dup2(fd, STDERR_FILENO);
+}
+
+static int start_machine(struct keeper *keeper, struct error *err)
+{
+    const struct sandbox_config *config = &keeper->config;
+    cleanup_free struct machine_volume *volumes = xcalloc(config->volume_count, sizeof *volumes);
+    for (size_t i = 0; i < config->volume_count; i++)
+        volumes[i] = (struct machine_volume){.host_path = config->volumes[i].host,
+                                             .read_only = config->volumes[i].read_only};
+    struct machine_spec spec = {
+        .image_path = config->image_path,
+        .image_digest = config->image_digest,
+        .language = config->language,
+        .kernel = config->kernel,
+        .accelerator = config->accelerator,
+        .cpus = config->cpus,
+        .memory_mb = config->memory_mb,
+        .disk_mb = config->disk_mb,
+        .volumes = volumes,
+        .volume_count = config->volume_count,
+    };
+    const struct engine *engine = engine_find(config->engine);
+    if (!engine)
+        return error_set(err, ERROR_INVALID, "there is no engine %s", config->engine);
+    return engine->start(&spec, keeper->folder, &keeper->machine, err);
+}
+
+/* Makes the machine unlike its twins and gives it what was asked for. */
+static int adopt(struct keeper *keeper, struct error *err)
+{
+    const struct sandbox_config *config = &keeper->config;
+    uint8_t entropy[64];
+    if (getrandom(entropy, sizeof entropy, 0) != sizeof entropy)
+        return error_errno(err, errno, "cannot get random bytes");
+    cleanup_buf struct buf fields = {0};
+    fields_add_bytes(&fields, TAG_ENTROPY, entropy, sizeof entropy);
+    fields_add_number(&fields, TAG_REALTIME_US, clock_realtime_us());
+    fields_add_text(&fields, TAG_NAME, config->name);
+    if (config->user)
+        fields_add_text(&fields, TAG_USER, config->user);
+    if (config->workdir)
+        fields_add_text(&fields, TAG_CWD, config->workdir);
+    for (size_t i = 0; config->env && config->env[i]; i++)
+        fields_add_text(&fields, TAG_ENV, config->env[i]);
+    for (size_t i = 0; i < config->volume_count; i++) {
+        cleanup_free char *text = xasprintf(
+            "%zu:%s:%s", i, config->volumes[i].read_only ? "ro" : "rw", config->volumes[i].guest);
+        fields_add_text(&fields, TAG_VOLUME, text);
+    }
+    int result = agent_call(machine_agent(keeper->machine), OP_ADOPT, &fields, ADOPT_MS, err);
+    return result < 0 ? error_wrap(err, "the sandbox could not be set up") : 0;
+}
+
+static int start(struct keeper *keeper, int *listener, struct error *err)
+{
+    keeper->lock =
+        state_create(keeper->config.namespace, keeper->config.name, &keeper->folder, err);
+    if (keeper->lock < 0)
+        return keeper->lock;
+    redirect_complaints(keeper);
+    int result = write_config(keeper, err);
+    if (result == 0)
+        result = output_log_open(&keeper->log, keeper->folder, err);
+    if (result == 0)
+        result = *listener = state_listen(keeper->folder, err);
+    if (result >= 0)
+        result = start_machine(keeper, err);
+    if (result == 0)
+        result = adopt(keeper, err);
+    return result;
+}
+
+static void report_failure(const struct error *err)
+{
+    struct outcome outcome = outcome_error(err);
+    cleanup_buf struct buf frames = {0};
+    outcome_append(&frames, START_STREAM, &outcome);
+    send(OWNER_FD, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
+}
+
+/* ---- the loop ---------------------------------------------------------------------------- */
+
+char *keeper_status(const struct keeper *keeper)
+{
+    json_t *json = sandbox_config_to_json(&keeper->config);
+    json_t *more = json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "state", keeper->paused ? "paused" : "running",
+        "accelerator", machine_accelerator(keeper->machine), "guest_kernel",
+        machine_kernel(keeper->machine), "started_us", (json_int_t)keeper->started_us, "keeper_pid",
+        (json_int_t)getpid(), "machine_pid", (json_int_t)machine_process(keeper->machine),
+        "operations", (json_int_t)keeper->active);
+    json_object_update(json, more);
+    json_decref(more);
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
+static void close_handle(uv_handle_t *handle, void *context)
+{
+    (void)context;
+    if (!uv_is_closing(handle) && handle->type != UV_NAMED_PIPE)
+        uv_close(handle, NULL);
+}
+
+/* Nothing of the sandbox is left when this returns. */
+static void clean_up(struct keeper *keeper)
+{
+    machine_free(keeper->machine);
+    keeper->machine = NULL;
+    output_log_close(&keeper->log);
+    if (keeper->folder)
+        state_remove(keeper->folder, keeper->lock);
+    free(keeper->folder);
+    keeper->folder = NULL;
+    sandbox_config_free(&keeper->config);
+}
+
+void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
+{
+    if (keeper->ending)
+        return;
+    keeper->ending = true;
+    machine_kill(keeper->machine);
+    struct error err;
+    error_set(&err, code, "the sandbox ended: %s", reason);
+    log_info("%s", err.message);
+    route_end_all(keeper, &err);
+    link_close(&keeper->agent);
+    uv_close((uv_handle_t *)&keeper->listener, NULL);
+    uv_walk(&keeper->loop, close_handle, NULL);
+    clean_up(keeper);
+    /* Clients see the end of the connection last: then the name is free again. */
+    for (struct client *client = keeper->clients, *next; client; client = next) {
+        next = client->next;
+        link_finish(&client->link);
+    }
+}
+
+static void on_idle(uv_timer_t *timer)
+{
+    struct keeper *keeper = timer->data;
+    if (keeper->active)
+        keeper_touch(keeper);
+    else
+        keeper_end(keeper, ERROR_TIMEOUT, "nobody used it for its idle time");
+}
+
+static void on_lifetime(uv_timer_t *timer)
+{
+    keeper_end(timer->data, ERROR_TIMEOUT, "its lifetime is over");
+}
+
+void keeper_touch(struct keeper *keeper)
+{
+    if (keeper->config.idle_ms && !keeper->ending)
+        uv_timer_start(&keeper->idle, on_idle, keeper->config.idle_ms, 0);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct keeper *keeper = listener->data;
+    if (status < 0)
+        return;
+    int server;
+    uv_fileno((uv_handle_t *)listener, &server);
+    int fd = accept4(server, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0)
+        client_add(keeper, fd, false, NULL);
+}
+
+static void on_machine_exit(uv_poll_t *watch, int status, int events)
+{
+    (void)status, (void)events;
+    keeper_end(watch->data, ERROR_UNAVAILABLE, "its machine ended");
+}
+
+static void on_terminate(uv_signal_t *watch, int number)
+{
+    (void)number;
+    keeper_end(watch->data, ERROR_UNAVAILABLE, "its keeper was told to end");
+}
+
+static int watch_everything(struct keeper *keeper, int listener, struct error *err)
+{
+    uv_loop_t *loop = &keeper->loop;
+    int result = link_open(&keeper->agent, loop, dup(machine_agent(keeper->machine)),
+                           &route_agent_handlers, keeper, err);
+    if (result < 0)
+        return result;
+    uv_pipe_init(loop, &keeper->listener, 0);
+    uv_poll_init(loop, &keeper->machine_exit, machine_exit(keeper->machine));
+    uv_timer_init(loop, &keeper->idle);
+    uv_timer_init(loop, &keeper->lifetime);
+    uv_signal_init(loop, &keeper->terminate);
+    keeper->listener.data = keeper->machine_exit.data = keeper;
+    keeper->idle.data = keeper->lifetime.data = keeper->terminate.data = keeper;
+    uv_pipe_open(&keeper->listener, listener);
+    uv_listen((uv_stream_t *)&keeper->listener, 128, on_connection);
+    uv_poll_start(&keeper->machine_exit, UV_READABLE, on_machine_exit);
+    uv_signal_start(&keeper->terminate, on_terminate, SIGTERM);
+    if (keeper->config.lifetime_ms)
+        uv_timer_start(&keeper->lifetime, on_lifetime, keeper->config.lifetime_ms, 0);
+    keeper_touch(keeper);
+    return 0;
+}
+
+static void greet_owner(struct keeper *keeper, const struct buf *early)
+{
+    cleanup_free char *status = keeper_status(keeper);
+    cleanup_buf struct buf frames = {0};
+    outcome_append(&frames, START_STREAM, &(struct outcome){.status = status});
+    if (send(OWNER_FD, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL) < 0)
+        log_info("the owner did not wait for the start");
+    client_add(keeper, OWNER_FD, true, early);
+}
+
+int keeper_main(void)
+{
+    struct error err;
+    static struct keeper keeper = {.lock = -1, .log.fd = -1};
+    cleanup_buf struct buf early = {0};
+    int listener = -1;
+
+    prctl(PR_SET_NAME, "msb-keeper");
+    signal(SIGPIPE, SIG_IGN);
+    umask(077);
+    log_set_speaker("msb keeper");
+    progress_silence();
+    cancel_install();
+    fcntl(OWNER_FD, F_SETFD, FD_CLOEXEC);
+    keeper.started_us = clock_realtime_us();
+
+    int result = read_request(&early, &keeper.config, &err);
+    cancel_with_peer(OWNER_FD);
+    if (result == 0)
+        result = start(&keeper, &listener, &err);
+    cancel_with_peer(-1);
+    uv_loop_init(&keeper.loop);
+    if (result == 0)
+        result = watch_everything(&keeper, listener, &err);
+    if (result < 0) {
+        report_failure(&err);
+        clean_up(&keeper);
+        return 1;
+    }
+    greet_owner(&keeper, &early);
+    uv_run(&keeper.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&keeper.loop);
+    return 0;
+}

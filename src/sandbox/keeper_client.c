@@ -1,0 +1,130 @@
+/* The keeper's clients: their connections, and the operations it answers itself. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "proto/outcome.h"
+#include "sandbox/keeper_internal.h"
+
+static void answer(struct client *client, uint32_t stream, const struct outcome *outcome)
+{
+    cleanup_buf struct buf frames = {0};
+    outcome_append(&frames, stream, outcome);
+    link_send_raw(&client->link, &frames);
+}
+
+void client_fail(struct client *client, uint32_t stream, const struct error *err)
+{
+    struct outcome outcome = outcome_error(err);
+    answer(client, stream, &outcome);
+}
+
+static void answer_status(struct client *client, uint32_t stream)
+{
+    cleanup_free char *status = keeper_status(client->keeper);
+    answer(client, stream, &(struct outcome){.status = status});
+}
+
+static void set_paused(struct client *client, uint32_t stream, bool paused)
+{
+    struct keeper *keeper = client->keeper;
+    struct error err;
+    int result = keeper->paused == paused ? 0
+                 : paused                 ? machine_pause(keeper->machine, &err)
+                                          : machine_resume(keeper->machine, &err);
+    if (result < 0) {
+        client_fail(client, stream, &err);
+        return;
+    }
+    keeper->paused = paused;
+    answer(client, stream, &(struct outcome){0});
+}
+
+static void stop(struct client *client, uint32_t stream)
+{
+    machine_kill(client->keeper->machine);
+    answer(client, stream, &(struct outcome){0});
+    keeper_end(client->keeper, ERROR_UNAVAILABLE, "it was stopped");
+}
+
+static void open_operation(struct client *client, const struct frame *frame)
+{
+    struct error err;
+    switch (frame->detail) {
+    case OP_STATUS:
+        answer_status(client, frame->stream);
+        return;
+    case OP_STOP:
+        stop(client, frame->stream);
+        return;
+    case OP_PAUSE:
+    case OP_RESUME:
+        set_paused(client, frame->stream, frame->detail == OP_PAUSE);
+        return;
+    case OP_EXEC:
+    case OP_RUN:
+        if (!client->keeper->paused) {
+            route_open(client, frame);
+            return;
+        }
+        error_set(&err, ERROR_UNAVAILABLE, "the sandbox is paused");
+        error_hint(&err, "resume it first");
+        break;
+    default:
+        error_set(&err, ERROR_INVALID, "there is no operation %u for clients", frame->detail);
+    }
+    client_fail(client, frame->stream, &err);
+}
+
+static void on_frame(struct link *link, const struct frame *frame)
+{
+    struct client *client = link->owner;
+    if (client->keeper->ending)
+        return;
+    keeper_touch(client->keeper);
+    if (frame->type == FRAME_OPEN)
+        open_operation(client, frame);
+    else if (frame->type == FRAME_DATA || frame->type == FRAME_EOF || frame->type == FRAME_CREDIT ||
+             frame->type == FRAME_CONTROL)
+        route_forward(client, frame);
+}
+
+static void on_lost(struct link *link, const struct error *reason)
+{
+    (void)reason;
+    struct client *client = link->owner;
+    struct keeper *keeper = client->keeper;
+    link_close(link);
+    route_abandon(keeper, client);
+    if (client->is_owner && keeper->config.attached)
+        keeper_end(keeper, ERROR_CANCELLED, "whoever started it went away");
+}
+
+static void on_closed(struct link *link)
+{
+    struct client *client = link->owner;
+    struct client **at = &client->keeper->clients;
+    while (*at != client)
+        at = &(*at)->next;
+    *at = client->next;
+    free(client);
+}
+
+static const struct link_handlers handlers = {
+    .frame = on_frame,
+    .lost = on_lost,
+    .closed = on_closed,
+};
+
+void client_add(struct keeper *keeper, int fd, bool is_owner, const struct buf *early)
+{
+    struct error err;
+    struct client *client = xcalloc(1, sizeof *client);
+    client->keeper = keeper;
+    client->is_owner = is_owner;
+    client->next = keeper->clients;
+    keeper->clients = client;
+    if (link_open(&client->link, &keeper->loop, fd, &handlers, client, &err) < 0)
+        on_lost(&client->link, &err);
+    else if (early)
+        link_preload(&client->link, early);
+}

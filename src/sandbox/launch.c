@@ -1,0 +1,116 @@
+#include "sandbox/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "engine/engine.h"
+#include "proto/fields.h"
+#include "proto/frame.h"
+#include "proto/protocol.h"
+
+#define OWNER_FD 3
+
+static char *copy_or_null(const char *text)
+{
+    return text ? xstrdup(text) : NULL;
+}
+
+static void replace(char **text, const char *with)
+{
+    free(*text);
+    *text = copy_or_null(with);
+}
+
+void launch_apply_image(struct sandbox_config *config, const struct image *image)
+{
+    replace(&config->image, image->reference);
+    replace(&config->image_digest, image->digest);
+    replace(&config->image_path, image->path);
+    replace(&config->language, image->language);
+    if (!config->user)
+        config->user = copy_or_null(image->user);
+    if (!config->workdir)
+        config->workdir = copy_or_null(image->workdir);
+    /* The image's environment first: a later value wins. */
+    char **env = NULL;
+    for (size_t i = 0; image->env && image->env[i]; i++)
+        strv_append(&env, xstrdup(image->env[i]));
+    for (size_t i = 0; config->env && config->env[i]; i++)
+        strv_append(&env, xstrdup(config->env[i]));
+    strv_free(config->env);
+    config->env = env;
+}
+
+int launch_prepare(const struct sandbox_config *config, struct error *err)
+{
+    struct machine_spec spec = {
+        .image_path = config->image_path,
+        .image_digest = config->image_digest,
+        .language = config->language,
+        .kernel = config->kernel,
+        .accelerator = config->accelerator,
+        .cpus = config->cpus,
+        .memory_mb = config->memory_mb,
+        .disk_mb = config->disk_mb,
+    };
+    return engine_find(config->engine)->prepare(&spec, err);
+}
+
+/* In a grandchild, so that nobody has to wait for it. */
+static _Noreturn void become_keeper(int socket, const char *name)
+{
+    setsid();
+    if (fork() != 0)
+        _exit(0);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(socket, OWNER_FD);
+    if (socket == OWNER_FD)
+        fcntl(OWNER_FD, F_SETFD, 0);
+    close_range(OWNER_FD + 1, ~0U, 0);
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    execl("/proc/self/exe", "msb", "keeper", name, (char *)NULL);
+    _exit(127);
+}
+
+static int send_settings(int fd, const struct sandbox_config *config, struct error *err)
+{
+    json_t *json = sandbox_config_to_json(config);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    cleanup_buf struct buf fields = {0}, frames = {0};
+    fields_add_text(&fields, TAG_CONFIG, text);
+    if (buf_length(&fields) > FRAME_MAX)
+        return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
+    frame_append(&frames, LAUNCH_STREAM, FRAME_OPEN, OP_START, buf_data(&fields),
+                 buf_length(&fields));
+    ssize_t sent = send(fd, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
+    if (sent != (ssize_t)buf_length(&frames))
+        return error_set(err, ERROR_IO, "cannot reach the new keeper");
+    return 0;
+}
+
+int launch_keeper(const struct sandbox_config *config, struct error *err)
+{
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) < 0)
+        return error_errno(err, errno, "cannot make a socket pair");
+    cleanup_fd int ours = sockets[0], theirs = sockets[1];
+    pid_t child = fork();
+    if (child == 0)
+        become_keeper(theirs, config->name);
+    if (child < 0)
+        return error_errno(err, errno, "cannot start a keeper");
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
+    }
+    int result = send_settings(ours, config, err);
+    return result < 0 ? result : steal_fd(&ours);
+}

@@ -1,0 +1,218 @@
+#include "sandbox/state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/home.h"
+#include "base/mem.h"
+#include "engine/cgroup.h"
+
+#define BACKLOG 128
+
+static char *folder_of(const char *namespace, const char *name)
+{
+    return home_path("sandboxes/%s/%s", namespace, name);
+}
+
+/* Held while folders come and go, so that a new one is not swept before it is locked. */
+static int gate(struct error *err)
+{
+    cleanup_free char *parent = home_path("sandboxes");
+    int result = folder_make(parent, 0700, err);
+    if (result < 0)
+        return error_hint(err, "set MSB_HOME to a folder you may write to");
+    cleanup_free char *path = xasprintf("%s/.lock", parent);
+    return file_lock(path, true, err);
+}
+
+static int take_lock(const char *folder, struct error *err)
+{
+    cleanup_free char *path = xasprintf("%s/lock", folder);
+    return file_lock(path, false, err);
+}
+
+int state_create(const char *namespace, const char *name, char **folder, struct error *err)
+{
+    cleanup_fd int open_gate = gate(err);
+    if (open_gate < 0)
+        return open_gate;
+    cleanup_free char *path = folder_of(namespace, name);
+    int result = folder_make(path, 0700, err);
+    if (result < 0)
+        return result;
+    int lock = take_lock(path, err);
+    if (lock < 0 && err->code == ERROR_BUSY) {
+        error_set(err, ERROR_EXISTS, "a sandbox named %s is running already", name);
+        return error_hint(err, "choose another --name, or end it with: msb stop %s", name);
+    }
+    if (lock < 0)
+        return lock;
+    /* What a dead keeper left. The lock file stays: it is ours now. */
+    static const char *const leftovers[] = {"config.json",  "keeper.sock", "output.log",
+                                            "output.log.1", "keeper.log",  "disk"};
+    for (size_t i = 0; i < sizeof leftovers / sizeof leftovers[0]; i++) {
+        cleanup_free char *file = xasprintf("%s/%s", path, leftovers[i]);
+        unlink(file);
+    }
+    *folder = steal_pointer(&path);
+    return lock;
+}
+
+void state_remove(const char *folder, int lock)
+{
+    struct error ignored;
+    cleanup_fd int open_gate = gate(&ignored);
+    folder_remove(folder, &ignored);
+    fd_close(lock);
+    /* The namespace's folder goes with its last sandbox. */
+    cleanup_free char *parent = xstrdup(folder);
+    *strrchr(parent, '/') = '\0';
+    rmdir(parent);
+}
+
+typedef void visit(const char *namespace, const char *name, const char *folder, void *context);
+
+static void visit_namespace(const char *namespace, visit *each, void *context)
+{
+    cleanup_free char *parent = home_path("sandboxes/%s", namespace);
+    DIR *entries = opendir(parent);
+    const struct dirent *entry;
+    while (entries && (entry = readdir(entries))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        cleanup_free char *folder = xasprintf("%s/%s", parent, entry->d_name);
+        each(namespace, entry->d_name, folder, context);
+    }
+    if (entries)
+        closedir(entries);
+}
+
+static void visit_all(const char *namespace, visit *each, void *context)
+{
+    if (namespace) {
+        visit_namespace(namespace, each, context);
+        return;
+    }
+    cleanup_free char *parent = home_path("sandboxes");
+    DIR *entries = opendir(parent);
+    const struct dirent *entry;
+    while (entries && (entry = readdir(entries))) {
+        if (entry->d_name[0] != '.')
+            visit_namespace(entry->d_name, each, context);
+    }
+    if (entries)
+        closedir(entries);
+}
+
+static void sweep_one(const char *namespace, const char *name, const char *folder, void *context)
+{
+    (void)namespace, (void)name, (void)context;
+    struct error ignored;
+    cleanup_fd int lock = take_lock(folder, &ignored);
+    if (lock >= 0)
+        folder_remove(folder, &ignored);
+}
+
+void state_sweep(void)
+{
+    struct error ignored;
+    cleanup_fd int open_gate = gate(&ignored);
+    if (open_gate >= 0)
+        visit_all(NULL, sweep_one, NULL);
+    cgroup_sweep();
+}
+
+struct listing {
+    struct state_entry *entries;
+    size_t count;
+};
+
+static void list_one(const char *namespace, const char *name, const char *folder, void *context)
+{
+    struct listing *listing = context;
+    struct error err;
+    cleanup_fd int lock = take_lock(folder, &err);
+    if (lock >= 0 || err.code != ERROR_BUSY)
+        return;
+    listing->entries = xrealloc(listing->entries, (listing->count + 1) * sizeof *listing->entries);
+    listing->entries[listing->count++] =
+        (struct state_entry){.namespace = xstrdup(namespace), .name = xstrdup(name)};
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct state_entry *a = left, *b = right;
+    int order = strcmp(a->namespace, b->namespace);
+    return order ? order : strcmp(a->name, b->name);
+}
+
+int state_list(const char *namespace, struct state_entry **entries, size_t *count,
+               struct error *err)
+{
+    /* Looking takes locks for a moment, which must not be taken for a keeper's. */
+    cleanup_fd int open_gate = gate(err);
+    if (open_gate < 0)
+        return open_gate;
+    struct listing listing = {0};
+    visit_all(namespace, list_one, &listing);
+    if (listing.count)
+        qsort(listing.entries, listing.count, sizeof *listing.entries, compare);
+    *entries = listing.entries;
+    *count = listing.count;
+    return 0;
+}
+
+void state_list_free(struct state_entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(entries[i].namespace);
+        free(entries[i].name);
+    }
+    free(entries);
+}
+
+/* Socket addresses are short and home folders may be deep: the path goes by way of a descriptor. */
+static void address_in(int folder_fd, struct sockaddr_un *address)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(address->sun_path, sizeof address->sun_path, "/proc/self/fd/%d/keeper.sock",
+             folder_fd);
+}
+
+int state_connect(const char *namespace, const char *name, struct error *err)
+{
+    cleanup_free char *folder = folder_of(namespace, name);
+    cleanup_fd int folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_un address;
+    address_in(folder_fd, &address);
+    if (folder_fd >= 0 && fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return steal_fd(&fd);
+    if (errno != ENOENT && errno != ECONNREFUSED && errno != EBADF)
+        return error_errno(err, errno, "cannot reach sandbox %s", name);
+    error_set(err, ERROR_NOT_FOUND, "there is no running sandbox named %s", name);
+    return error_hint(err, "msb ps lists those that run");
+}
+
+int state_listen(const char *folder, struct error *err)
+{
+    cleanup_fd int folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un address;
+    address_in(folder_fd, &address);
+    mode_t before = umask(0177);
+    int bound =
+        folder_fd < 0 || fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof address);
+    umask(before);
+    if (bound < 0 || listen(fd, BACKLOG) < 0)
+        return error_errno(err, errno, "cannot listen in %s", folder);
+    return steal_fd(&fd);
+}

@@ -1,0 +1,39 @@
+/*
+ * State folders: $MSB_HOME/sandboxes/NAMESPACE/NAME holds
+ *
+ *   lock          held by the keeper as long as it lives
+ *   config.json   what was asked for
+ *   keeper.sock   where the keeper listens, 0600
+ *   output.log    what commands wrote (and output.log.1, the part before)
+ *   keeper.log    the keeper's own complaints
+ *   disk          the sandbox's changes to its disk
+ *
+ * A folder whose lock can be taken has lost its keeper; sweeping removes it.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "sandbox/config.h"
+
+/* Makes the folder and takes its lock, which is returned. ERROR_EXISTS when a keeper has it. */
+int state_create(const char *namespace, const char *name, char **folder, struct error *err);
+/* Removes the folder and lets go of the lock. */
+void state_remove(const char *folder, int lock);
+
+/* Removes folders without a keeper, and control groups without a maker. */
+void state_sweep(void);
+
+struct state_entry {
+    char *namespace;
+    char *name;
+};
+
+/* The sandboxes that have a keeper, sorted. A NULL namespace means all. */
+int state_list(const char *namespace, struct state_entry **entries, size_t *count,
+               struct error *err);
+void state_list_free(struct state_entry *entries, size_t count);
+
+/* Connects to a keeper. ERROR_NOT_FOUND when there is no such sandbox. */
+int state_connect(const char *namespace, const char *name, struct error *err);
+/* Makes the socket in the folder and listens on it. */
+int state_listen(const char *folder, struct error *err);
