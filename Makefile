@@ -27,7 +27,7 @@ LDFLAGS   = -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=address$(,)undefined
 LDLIBS    = $(shell pkg-config --libs $(LIBS) 2>/dev/null)
 
 # The agent runs alone in any image: static, musl, small.
-AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -static-pie -fPIE -Wa,-I,.
+AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -fno-pie -Wa,-I,.
 
 HOST_SRC  = $(filter-out src/cli/main.c,$(wildcard src/base/*.c src/proto/*.c src/engine/*.c \
             src/engine/vm/*.c src/image/*.c src/sandbox/*.c src/cli/*.c))
@@ -47,7 +47,7 @@ $(BUILD)/msb: $(HOST_OBJ) $(BUILD)/src/cli/main.o
 
 $(BUILD)/msb-agent: $(AGENT_OBJ)
 	@echo "  LD     $@"
-	$(Q)$(MUSL_CC) -static -Wl,-z,relro,-z,now -s -o $@ $^
+	$(Q)$(MUSL_CC) -static -no-pie -Wl,-z,relro,-z,now -s -o $@ $^
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)

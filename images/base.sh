@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Runs first, as root inside the new root file system, under `sh -eu`.
 
 groupadd --gid 1000 user

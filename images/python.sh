@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # pip may install for everybody: the sandbox is the environment.
 rm -f /usr/lib/python3.*/EXTERNALLY-MANAGED
 
@@ -9,5 +10,6 @@ find /usr/lib/python3/dist-packages -type d -name tests -prune -exec rm -rf {} +
 sed -i 's/^#* *backend *:.*/backend: Agg/' /etc/matplotlibrc
 grep -q '^backend: Agg$' /etc/matplotlibrc
 install --directory --mode=1777 /var/cache/matplotlib
-MPLCONFIGDIR=/var/cache/matplotlib python3 -c 'import matplotlib.font_manager'
+# The seed fixes the order of the fonts in the list.
+PYTHONHASHSEED=0 MPLCONFIGDIR=/var/cache/matplotlib python3 -c 'import matplotlib.font_manager'
 chmod 0666 /var/cache/matplotlib/fontlist-*.json

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/context.h"
+#include "agent/identity.h"
 #include "agent/machine.h"
 #include "agent/settings.h"
 #include "base/mem.h"
@@ -16,6 +17,7 @@ struct adoption {
     char *name;
     char **env;
     char *cwd;
+    char *user;
     char **volumes;
     unsigned waiting; /* contexts that have not answered yet */
     struct error err; /* the first thing that failed */
@@ -31,6 +33,7 @@ static void free_adoption(struct adoption *adoption)
     free(adoption->name);
     strv_free(adoption->env);
     free(adoption->cwd);
+    free(adoption->user);
     strv_free(adoption->volumes);
     free(adoption);
 }
@@ -73,6 +76,8 @@ static int take_field(struct adoption *adoption, const struct field *field, stru
         return take_text(field, &adoption->name, err);
     case TAG_CWD:
         return take_text(field, &adoption->cwd, err);
+    case TAG_USER:
+        return take_text(field, &adoption->user, err);
     case TAG_ENV:
         return append_text(field, &adoption->env, err);
     case TAG_VOLUME:
@@ -105,7 +110,7 @@ static int change_machine(const struct adoption *adoption, struct error *err)
     if (adoption->realtime_us)
         result = machine_set_clock(adoption->realtime_us, err);
     if (result == 0)
-        result = machine_set_identity(adoption->name, adoption->entropy, err);
+        result = identity_set(adoption->name, adoption->entropy, err);
     for (char **at = adoption->volumes; result == 0 && at && *at; at++)
         result = machine_mount_volume(*at, err);
     return result;
@@ -167,7 +172,8 @@ void adopt_open(struct stream *stream, const uint8_t *fields, uint32_t length)
         finish(adoption);
         return;
     }
-    settings_replace(steal_pointer(&adoption->env), steal_pointer(&adoption->cwd));
+    settings_replace(steal_pointer(&adoption->env), steal_pointer(&adoption->cwd),
+                     steal_pointer(&adoption->user));
     /* Held once by us, so that quick answers do not end it early. */
     adoption->waiting = 1;
     unsigned index = 0;

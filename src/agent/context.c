@@ -192,11 +192,6 @@ static char *choose_cwd(const struct account *account)
     return xstrdup(stat(account->home, &status) == 0 ? account->home : "/");
 }
 
-static int find_account(struct account *account, struct error *err)
-{
-    return account_find("user", account, err) == 0 ? 0 : account_find("root", account, err);
-}
-
 struct wires {
     int null;
     struct spawn_pipes pipes; /* the first pair carries commands, the others stdout and stderr */
@@ -230,7 +225,7 @@ static void close_far_ends(const struct wires *wires)
 static int start_process(struct context *context, bool warm, struct error *err)
 {
     struct wires wires;
-    int result = find_account(&context->account, err);
+    int result = account_find(settings_user(), &context->account, err);
     if (result < 0)
         return result;
     context->scope = scope_make(err);

@@ -101,7 +101,7 @@ int exec_request_parse(struct exec_request *request, const uint8_t *fields, uint
         request->cwd = xstrdup(settings_cwd() ? settings_cwd() : "/");
     }
     if (!request->user)
-        request->user = xstrdup("root");
+        request->user = xstrdup(settings_user());
     return 0;
 }
 

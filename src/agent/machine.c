@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -11,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
 
@@ -23,7 +21,6 @@
 #define VOLUME_TAG "msb-volumes"
 #define VOLUME_FOLDER "/run/msb/volumes"
 #define VOLUME_OPTIONS "trans=virtio,version=9p2000.L,msize=512000,cache=none"
-#define HOSTS_MAX (1024u * 1024)
 
 static bool ours;
 
@@ -60,70 +57,6 @@ int machine_set_clock(uint64_t realtime_us, struct error *err)
     if (clock_settime(CLOCK_REALTIME, &now) < 0)
         return error_errno(err, errno, "cannot set the clock");
     return 0;
-}
-
-/* An image may have put anything at this path: a link is replaced, not followed. */
-static int write_file(const char *path, const char *text, struct error *err)
-{
-    struct stat status;
-    if (lstat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        unlink(path);
-    cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0 || file_write_all(fd, text, strlen(text)) < 0)
-        return error_errno(err, errno, "cannot write %s", path);
-    return 0;
-}
-
-/* Keeps all other lines; ours carries a mark, so that a second name replaces the first. */
-static int write_hosts(const char *name, struct error *err)
-{
-    static const char mark[] = " # sandbox";
-    cleanup_buf struct buf old = {0};
-    cleanup_buf struct buf hosts = {0};
-    struct stat status;
-    if (lstat("/etc/hosts", &status) == 0 && S_ISREG(status.st_mode)) {
-        struct error ignored;
-        file_read("/etc/hosts", HOSTS_MAX, &old, &ignored);
-    }
-    buf_text(&old);
-    char *rest = (char *)buf_data(&old);
-    for (char *line; (line = strsep(&rest, "\n"));) {
-        if (line[0] && !strstr(line, mark))
-            buf_printf(&hosts, "%s\n", line);
-    }
-    if (!strstr(buf_text(&hosts), "localhost"))
-        buf_append_text(&hosts, "127.0.0.1 localhost\n::1 localhost\n");
-    buf_printf(&hosts, "127.0.1.1 %s%s\n", name, mark);
-    return write_file("/etc/hosts", buf_text(&hosts), err);
-}
-
-/* The id shows only what its bytes are mixed into, not the entropy the kernel was given. */
-static void format_machine_id(const uint8_t *entropy, char text[34])
-{
-    uint64_t hash[2] = {0xcbf29ce484222325ULL, 0x84222325cbf29ce4ULL};
-    for (int i = 0; i < 32; i++) {
-        hash[0] = (hash[0] ^ entropy[i]) * 0x100000001b3ULL;
-        hash[1] = (hash[1] ^ entropy[31 - i]) * 0x100000001b3ULL;
-    }
-    snprintf(text, 34, "%016llx%016llx\n", (unsigned long long)hash[0],
-             (unsigned long long)hash[1]);
-}
-
-int machine_set_identity(const char *name, const uint8_t *entropy, struct error *err)
-{
-    char id[34];
-    format_machine_id(entropy, id);
-    int result = mkdir("/etc", 0755) < 0 && errno != EEXIST ? -1 : 0;
-    if (result < 0)
-        return error_errno(err, errno, "cannot create /etc");
-    result = write_file("/etc/machine-id", id, err);
-    if (result < 0 || !name)
-        return result;
-    if (sethostname(name, strlen(name)) < 0)
-        return error_errno(err, errno, "cannot set the host name %.64s", name);
-    cleanup_free char *line = xasprintf("%s\n", name);
-    result = write_file("/etc/hostname", line, err);
-    return result < 0 ? result : write_hosts(name, err);
 }
 
 static int mount_share(struct error *err)

@@ -13,8 +13,6 @@ void machine_set_ours(void);
 
 void machine_add_entropy(const uint8_t *bytes, size_t length);
 int machine_set_clock(uint64_t realtime_us, struct error *err);
-/* Host name, /etc/hostname, /etc/hosts and /etc/machine-id. */
-int machine_set_identity(const char *name, const uint8_t *entropy, struct error *err);
 /* spec: INDEX:ro|rw:GUEST-PATH */
 int machine_mount_volume(const char *spec, struct error *err);
 _Noreturn void machine_power_off(void);

@@ -6,13 +6,16 @@
 
 static char **sandbox_env;
 static char *sandbox_cwd;
+static char *sandbox_user;
 
-void settings_replace(char **env, char *cwd)
+void settings_replace(char **env, char *cwd, char *user)
 {
     strv_free(sandbox_env);
     free(sandbox_cwd);
     sandbox_env = env;
     sandbox_cwd = cwd;
+    free(sandbox_user);
+    sandbox_user = user;
 }
 
 char *const *settings_env(void)
@@ -23,6 +26,11 @@ char *const *settings_env(void)
 const char *settings_cwd(void)
 {
     return sandbox_cwd;
+}
+
+const char *settings_user(void)
+{
+    return sandbox_user ? sandbox_user : "root";
 }
 
 static char **find_name(char **env, const char *assignment)

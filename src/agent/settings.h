@@ -3,11 +3,13 @@
 
 #include "agent/account.h"
 
-/* Replaces them; takes both over. cwd may be NULL. */
-void settings_replace(char **env, char *cwd);
+/* Replaces them; takes all over. cwd and user may be NULL. */
+void settings_replace(char **env, char *cwd, char *user);
 char *const *settings_env(void);
 /* NULL when none was given. */
 const char *settings_cwd(void);
+/* Who runs commands; root when nobody was named. */
+const char *settings_user(void);
 
 /* NAME=value, replacing an earlier value of the same name. */
 void environment_set(char ***env, const char *assignment);

@@ -71,19 +71,31 @@ void machine_kill(struct machine *machine)
     machine->process = -1;
 }
 
-/* Keeps the end of what was written, on one line and without control characters. */
-const char *machine_last_words(struct machine *machine)
+/* The end of what the process wrote, on one line and without control characters. */
+static const char *last_words(struct machine *machine)
 {
-    char piece[sizeof machine->last_words];
     ssize_t got;
-    while (machine->words >= 0 && (got = read(machine->words, piece, sizeof piece - 1)) > 0)
-        memcpy(machine->last_words, piece, (size_t)got + 1 <= sizeof piece ? (size_t)got : 0);
-    char *text = machine->last_words;
-    for (char *at = text; *at; at++) {
+    char piece[sizeof machine->last_words];
+    while (machine->words >= 0 && (got = read(machine->words, piece, sizeof piece - 1)) > 0) {
+        piece[got] = '\0';
+        memcpy(machine->last_words, piece, sizeof piece);
+    }
+    for (char *at = machine->last_words; *at; at++) {
         if ((unsigned char)*at < ' ' || *at == 0x7f)
             *at = ' ';
     }
-    return text;
+    return machine->last_words;
+}
+
+void machine_explain(struct machine *machine, struct error *err)
+{
+    if (err->code == ERROR_CANCELLED)
+        return;
+    if (machine->ops->explain)
+        machine->ops->explain(machine, err);
+    const char *said = last_words(machine);
+    if (said[0])
+        error_wrap(err, "the machine says \"%s\"", said);
 }
 
 void machine_free(struct machine *machine)

@@ -23,8 +23,11 @@ struct machine_spec {
     const char *image_path;   /* the packed root file system */
     const char *image_digest; /* its content address */
     const char *language;     /* the context kept warm: python, node or NULL */
-    const char *kernel;       /* a kernel other than Debian's, or NULL */
-    const char *accelerator;  /* kvm, tcg, or NULL to choose */
+    const char *user;         /* …as whom, where and with which environment; NULL: the agent's */
+    const char *workdir;
+    char *const *env;        /* NAME=value, ends with NULL */
+    const char *kernel;      /* a kernel other than Debian's, or NULL */
+    const char *accelerator; /* kvm, tcg, or NULL to choose */
     unsigned cpus;
     unsigned memory_mb;
     unsigned disk_mb;
@@ -62,7 +65,7 @@ int machine_pause(struct machine *machine, struct error *err);
 int machine_resume(struct machine *machine, struct error *err);
 /* Ends the machine at once; afterwards it cannot act any more. */
 void machine_kill(struct machine *machine);
-/* What the machine's process said last, for an error message; "" when nothing. */
-const char *machine_last_words(struct machine *machine);
+/* Puts the machine's own reason into the error of something that failed because of it. */
+void machine_explain(struct machine *machine, struct error *err);
 /* Kills it if it still runs and frees everything. NULL is fine. */
 void machine_free(struct machine *machine);

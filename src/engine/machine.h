@@ -7,6 +7,8 @@
 struct machine_ops {
     int (*pause)(struct machine *machine, struct error *err);
     int (*resume)(struct machine *machine, struct error *err);
+    /* A reason that the engine knows of replaces err. May be NULL. */
+    void (*explain)(struct machine *machine, struct error *err);
     /* Frees what the engine added, the structure included. The process is dead by then. */
     void (*release)(struct machine *machine);
 };

@@ -16,8 +16,8 @@ enum operation {
     /* answered by the agent */
     OP_EXEC = 1, /* run a command: ARG…, ENV…, CWD, USER, TIMEOUT_MS, PTY with ROWS and COLS */
     OP_RUN,      /* run code in a context: LANGUAGE, TIMEOUT_MS; the code comes on CHANNEL_STDIN */
-    OP_ADOPT,    /* become a sandbox: ENTROPY, REALTIME_US, NAME, ENV…, CWD, VOLUME… */
-    OP_QUIESCE,  /* get ready for a snapshot: warm the contexts, write everything out */
+    OP_ADOPT,    /* become a sandbox: ENTROPY, REALTIME_US, NAME, USER, ENV…, CWD, VOLUME… */
+    OP_QUIESCE,  /* get ready for a snapshot: warm the contexts LANGUAGE…, write everything out */
     OP_SHUTDOWN, /* end all processes, write everything out, power off */
     /* answered by the keeper */
     OP_START = 64, /* first on the owner's connection: CONFIG; ends when the sandbox is ready */

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "engine/engine.h"
 
 #define NAME_MAX_LENGTH 63
 #define CPUS_MAX 64
@@ -45,6 +44,8 @@ static const struct {
     {"kernel", offsetof(struct sandbox_config, kernel)},
     {"accelerator", offsetof(struct sandbox_config, accelerator)},
     {"workdir", offsetof(struct sandbox_config, workdir)},
+    {"image_user", offsetof(struct sandbox_config, image_user)},
+    {"image_workdir", offsetof(struct sandbox_config, image_workdir)},
 };
 #define TEXTS (sizeof texts / sizeof texts[0])
 
@@ -57,6 +58,7 @@ void sandbox_config_free(struct sandbox_config *config)
 {
     for (size_t i = 0; i < TEXTS; i++)
         free(*text_at(config, i));
+    strv_free(config->image_env);
     strv_free(config->env);
     for (size_t i = 0; i < config->volume_count; i++) {
         free(config->volumes[i].host);
@@ -198,6 +200,23 @@ int sandbox_config_add_env(struct sandbox_config *config, const char *text, stru
     return 0;
 }
 
+struct machine_spec sandbox_config_machine(const struct sandbox_config *config)
+{
+    return (struct machine_spec){
+        .image_path = config->image_path,
+        .image_digest = config->image_digest,
+        .language = config->language,
+        .user = config->image_user,
+        .workdir = config->image_workdir,
+        .env = config->image_env,
+        .kernel = config->kernel,
+        .accelerator = config->accelerator,
+        .cpus = config->cpus,
+        .memory_mb = config->memory_mb,
+        .disk_mb = config->disk_mb,
+    };
+}
+
 static json_t *volumes_to_json(const struct sandbox_config *config)
 {
     json_t *list = json_array();
@@ -205,6 +224,25 @@ static json_t *volumes_to_json(const struct sandbox_config *config)
         const struct sandbox_volume *volume = &config->volumes[i];
         json_array_append_new(list, json_pack("{s:s, s:s, s:b}", "host", volume->host, "guest",
                                               volume->guest, "read_only", volume->read_only));
+    }
+    return list;
+}
+
+static json_t *list_to_json(char *const *list)
+{
+    json_t *json = json_array();
+    for (size_t i = 0; list && list[i]; i++)
+        json_array_append_new(json, json_string(list[i]));
+    return json;
+}
+
+static char **list_from_json(const json_t *json)
+{
+    char **list = NULL;
+    for (size_t i = 0; i < json_array_size(json); i++) {
+        const char *text = json_string_value(json_array_get(json, i));
+        if (text)
+            strv_append(&list, xstrdup(text));
     }
     return list;
 }
@@ -221,10 +259,8 @@ json_t *sandbox_config_to_json(const struct sandbox_config *config)
         if (text)
             json_object_set_new(json, texts[i].key, json_string(text));
     }
-    json_t *env = json_array();
-    for (size_t i = 0; config->env && config->env[i]; i++)
-        json_array_append_new(env, json_string(config->env[i]));
-    json_object_set_new(json, "env", env);
+    json_object_set_new(json, "image_env", list_to_json(config->image_env));
+    json_object_set_new(json, "env", list_to_json(config->env));
     return json;
 }
 
@@ -268,12 +304,8 @@ int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, 
         if (text)
             *text_at(config, i) = xstrdup(text);
     }
-    const json_t *env = json_object_get(json, "env");
-    for (size_t i = 0; i < json_array_size(env); i++) {
-        const char *text = json_string_value(json_array_get(env, i));
-        if (text)
-            strv_append(&config->env, xstrdup(text));
-    }
+    config->image_env = list_from_json(json_object_get(json, "image_env"));
+    config->env = list_from_json(json_object_get(json, "env"));
     if (!config->namespace || !config->name || !config->engine || !config->image_path ||
         !config->image_digest)
         return error_set(err, ERROR_INVALID, "the sandbox's settings are incomplete");

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "engine/engine.h"
 
 #define SANDBOX_DEFAULT_CPUS 1
 #define SANDBOX_DEFAULT_MEMORY_MB 1024
@@ -27,12 +28,15 @@ struct sandbox_config {
     char *image; /* reference, as a person knows it */
     char *image_digest;
     char *image_path;
-    char *language;    /* of the warm context; NULL when the image has none */
-    char *user;        /* who runs commands */
+    char *language; /* of the warm context; NULL when the image has none */
+    char *image_user;
+    char *image_workdir;
+    char *user;        /* who runs commands; NULL: the image's */
     char *kernel;      /* NULL: Debian's */
     char *accelerator; /* NULL: the best one */
     char *workdir;     /* NULL: the image's */
-    char **env;        /* NAME=value */
+    char **image_env;  /* NAME=value, as the image has it */
+    char **env;        /* NAME=value, wins over the image's */
     struct sandbox_volume *volumes;
     size_t volume_count;
     unsigned cpus;
@@ -57,6 +61,9 @@ int sandbox_config_add_volume(struct sandbox_config *config, const char *text, c
                               struct error *err);
 /* NAME=value; a name alone takes its value from our environment. */
 int sandbox_config_add_env(struct sandbox_config *config, const char *text, struct error *err);
+
+/* The machine that fits; it borrows the strings. Volumes are left out. */
+struct machine_spec sandbox_config_machine(const struct sandbox_config *config);
 
 json_t *sandbox_config_to_json(const struct sandbox_config *config);
 int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, struct error *err);

@@ -86,18 +86,9 @@ static int start_machine(struct keeper *keeper, struct error *err)
     for (size_t i = 0; i < config->volume_count; i++)
         volumes[i] = (struct machine_volume){.host_path = config->volumes[i].host,
                                              .read_only = config->volumes[i].read_only};
-    struct machine_spec spec = {
-        .image_path = config->image_path,
-        .image_digest = config->image_digest,
-        .language = config->language,
-        .kernel = config->kernel,
-        .accelerator = config->accelerator,
-        .cpus = config->cpus,
-        .memory_mb = config->memory_mb,
-        .disk_mb = config->disk_mb,
-        .volumes = volumes,
-        .volume_count = config->volume_count,
-    };
+    struct machine_spec spec = sandbox_config_machine(config);
+    spec.volumes = volumes;
+    spec.volume_count = config->volume_count;
     const struct engine *engine = engine_find(config->engine);
     if (!engine)
         return error_set(err, ERROR_INVALID, "there is no engine %s", config->engine);
@@ -115,10 +106,14 @@ static int adopt(struct keeper *keeper, struct error *err)
     fields_add_bytes(&fields, TAG_ENTROPY, entropy, sizeof entropy);
     fields_add_number(&fields, TAG_REALTIME_US, clock_realtime_us());
     fields_add_text(&fields, TAG_NAME, config->name);
-    if (config->user)
-        fields_add_text(&fields, TAG_USER, config->user);
-    if (config->workdir)
-        fields_add_text(&fields, TAG_CWD, config->workdir);
+    const char *user = config->user ? config->user : config->image_user;
+    const char *workdir = config->workdir ? config->workdir : config->image_workdir;
+    if (user)
+        fields_add_text(&fields, TAG_USER, user);
+    if (workdir)
+        fields_add_text(&fields, TAG_CWD, workdir);
+    for (size_t i = 0; config->image_env && config->image_env[i]; i++)
+        fields_add_text(&fields, TAG_ENV, config->image_env[i]);
     for (size_t i = 0; config->env && config->env[i]; i++)
         fields_add_text(&fields, TAG_ENV, config->env[i]);
     for (size_t i = 0; i < config->volume_count; i++) {
@@ -127,7 +122,10 @@ static int adopt(struct keeper *keeper, struct error *err)
         fields_add_text(&fields, TAG_VOLUME, text);
     }
     int result = agent_call(machine_agent(keeper->machine), OP_ADOPT, &fields, ADOPT_MS, err);
-    return result < 0 ? error_wrap(err, "the sandbox could not be set up") : 0;
+    if (result == 0)
+        return 0;
+    machine_explain(keeper->machine, err);
+    return error_wrap(err, "the sandbox could not be set up");
 }
 
 static int start(struct keeper *keeper, int *listener, struct error *err)

@@ -33,32 +33,16 @@ void launch_apply_image(struct sandbox_config *config, const struct image *image
     replace(&config->image_digest, image->digest);
     replace(&config->image_path, image->path);
     replace(&config->language, image->language);
-    if (!config->user)
-        config->user = copy_or_null(image->user);
-    if (!config->workdir)
-        config->workdir = copy_or_null(image->workdir);
-    /* The image's environment first: a later value wins. */
-    char **env = NULL;
+    replace(&config->image_user, image->user);
+    replace(&config->image_workdir, image->workdir);
+    strv_free(steal_pointer(&config->image_env));
     for (size_t i = 0; image->env && image->env[i]; i++)
-        strv_append(&env, xstrdup(image->env[i]));
-    for (size_t i = 0; config->env && config->env[i]; i++)
-        strv_append(&env, xstrdup(config->env[i]));
-    strv_free(config->env);
-    config->env = env;
+        strv_append(&config->image_env, xstrdup(image->env[i]));
 }
 
 int launch_prepare(const struct sandbox_config *config, struct error *err)
 {
-    struct machine_spec spec = {
-        .image_path = config->image_path,
-        .image_digest = config->image_digest,
-        .language = config->language,
-        .kernel = config->kernel,
-        .accelerator = config->accelerator,
-        .cpus = config->cpus,
-        .memory_mb = config->memory_mb,
-        .disk_mb = config->disk_mb,
-    };
+    struct machine_spec spec = sandbox_config_machine(config);
     return engine_find(config->engine)->prepare(&spec, err);
 }
 

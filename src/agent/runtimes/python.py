@@ -3,6 +3,7 @@ import ast
 import builtins
 import fcntl
 import gc
+import importlib.machinery
 import io
 import json
 import linecache
@@ -202,6 +203,13 @@ class Driver:
         return None
 
     def run(self, code):
+        self.done(self.execute(code))
+
+    def done(self, ok):
+        self.channel.send(b"d", b"\x01" if ok else b"\x00")
+
+    def execute(self, code):
+        """Runs one call and reports all but its end; whether it went well."""
         self.count += 1
         filename = "<call-%d>" % self.count
         text = code.decode("utf-8", "replace")
@@ -217,7 +225,7 @@ class Driver:
         self.channel.interrupted = False
         if error is not None:
             self.record(describe_error(error))
-        self.channel.send(b"d", b"\x00" if error is not None else b"\x01")
+        return error is None
 
     def leave_child(self, error):
         code = 0
@@ -230,12 +238,14 @@ class Driver:
         os._exit(code & 255)
 
     def rehearse(self, code):
-        self.run(code)
+        """A first call that leaves no trace. Its end is told last: then the process is at rest."""
+        ok = self.execute(code)
         self.count = 0
         linecache.cache.pop("<call-1>", None)
         self.new_main()
         gc.collect()
         gc.freeze()
+        self.done(ok)
 
     def adopt(self, payload):
         """This process may be a copy of another: nothing random of before may go on."""
@@ -250,7 +260,7 @@ class Driver:
             except OSError:
                 pass
         reseed(entropy)
-        self.channel.send(b"d", b"\x01")
+        self.done(True)
 
     def serve(self):
         handlers = {"r": self.run, "w": self.rehearse, "a": self.adopt}
@@ -259,39 +269,69 @@ class Driver:
             handlers[kind](payload)
 
 
+class Preloaded:
+    """
+    Packages that were imported ahead and are in nobody's sight: absent from sys.modules until the
+    first import of one of them, which then costs next to nothing. That is also the moment when
+    numpy gets random numbers of its own, so that a start need not wait for it.
+    """
+
+    NAMES = ("matplotlib.pyplot", "numpy", "pandas")
+
+    def __init__(self):
+        self.modules = {}
+
+    def load(self):
+        before = set(sys.modules)
+        for name in self.NAMES:
+            try:
+                __import__(name)
+            except ImportError:
+                pass
+        for name in set(sys.modules) - before:
+            if name.partition(".")[0] not in sys.stdlib_module_names:
+                self.modules[name] = sys.modules.pop(name)
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.modules:
+            return None
+        sys.meta_path.remove(self)
+        modules, self.modules = self.modules, {}
+        self.module = modules.pop(name)
+        self.spec = self.module.__spec__
+        sys.modules.update(modules)
+        return importlib.machinery.ModuleSpec(name, self)
+
+    def create_module(self, spec):
+        return self.module
+
+    def exec_module(self, module):
+        module.__spec__ = self.spec
+        module.__loader__ = self.spec.loader
+        reseed_numpy(list(os.urandom(64)))
+
+
+def reseed_numpy(numbers):
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed(numbers)
+
+
 def reseed(entropy):
     loaded = sys.modules.get
     if loaded("random"):
-        loaded("random").seed(entropy)
-    if loaded("numpy.random"):
-        words = [int.from_bytes(entropy[at:at + 4], "little") for at in range(0, 32, 4)]
-        loaded("numpy.random").seed(words)
+        loaded("random").seed(int.from_bytes(entropy, "little"))
+    reseed_numpy(list(entropy))
     if loaded("ssl"):
         loaded("ssl").RAND_add(entropy, 32.0)
     if loaded("tempfile"):
         loaded("tempfile")._name_sequence = None
 
 
-def preload():
-    """What most code imports first; kept in memory, but in nobody's names."""
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        import matplotlib.pyplot
-    except ImportError:
-        pass
-    for name in ("numpy", "pandas"):
-        try:
-            __import__(name)
-        except ImportError:
-            pass
-    gc.collect()
-    gc.freeze()
-
-
 driver = Driver()
 signal.signal(signal.SIGINT, driver.on_interrupt)
 if os.environ.pop("MSB_WARM", None):
-    preload()
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    Preloaded().load()
 driver.prepare()
 driver.serve()

@@ -169,7 +169,8 @@ static int check_space(const char *folder, struct error *err)
     if (result < 0 || space >= SPACE_NEEDED)
         return result;
     error_set(err, ERROR_NO_SPACE, "fetching the kernel needs %llu MB, %s has %llu MB left",
-              (unsigned long long)(SPACE_NEEDED >> 20), folder, (unsigned long long)(space >> 20));
+              (unsigned long long)(SPACE_NEEDED >> 20), home_folder(),
+              (unsigned long long)(space >> 20));
     return error_hint(err, "free some space, or set MSB_HOME to a folder on another disk");
 }
 

@@ -13,6 +13,7 @@
 #include "engine/vm/host.h"
 
 #define ANSWER_MS 20000
+#define EXPLAIN_MS 200
 /* What QEMU needs beside the machine's memory: its heap, device state, translated code. */
 #define OVERHEAD_MB 384
 #define QEMU_THREADS 256
@@ -21,7 +22,7 @@
 #define KVM_NAME "/dev/kvm"
 
 /* Numbers of the descriptors inside, in the order they are handed over. */
-enum { FD_QMP = CONFINE_FIRST_FD, FD_AGENT, FD_IMAGE, FD_DISK, FD_OVERLAY };
+enum { FD_QMP = CONFINE_FIRST_FD, FD_AGENT, FD_IMAGE, FD_DISK, FD_OVERLAY, FD_STATE };
 
 static void add(char ***argv, const char *option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -46,7 +47,7 @@ static void add_processor(char ***argv, const struct machine_spec *spec, const c
     add(argv, "-accel", "%s", kvm ? "kvm" : "tcg,thread=multi,tb-size=128");
     /* Emulated wide vectors cost more than they bring: tcg gets the plain 64-bit baseline that
      * today's binary packages are compiled for. */
-    add(argv, "-cpu", "%s", kvm ? "host" : "Nehalem");
+    add(argv, "-cpu", "%s", kvm ? "host" : "Nehalem-v1");
     add(argv, "-smp", "%u", spec->cpus);
 }
 
@@ -100,7 +101,7 @@ static void add_kernel(char ***argv, const struct qemu_files *files)
      * host. Mitigations protect the kernel from its programs; here both belong to the guest. */
     add(argv, "-append",
         "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t tsc=reliable tsc_early_khz=%lu "
-        "mitigations=off random.trust_cpu=on cgroup_no_v1=all audit=0 apparmor=0",
+        "mitigations=off random.trust_cpu=on cgroup_no_v1=all audit=0 psi=0 lsm=landlock",
         host_counter_khz());
 }
 
@@ -139,13 +140,13 @@ static int start_process(const struct machine_spec *spec, const char *accelerato
     }
     cleanup_fd int kvm = strcmp(accelerator, "kvm") == 0 ? open(KVM_NAME, O_RDWR | O_CLOEXEC) : -1;
     const struct confined_open opens[] = {{MEMORY_NAME, files->memory}, {KVM_NAME, kvm}};
-    const int fds[] = {qmp, agent, files->image, files->disk, files->overlay};
+    const int fds[] = {qmp, agent, files->image, files->disk, files->overlay, files->state};
     const char *shown[] = {files->kernel, files->initramfs, NULL};
     cleanup_strv char **argv = command_line(spec, program, accelerator, files);
     const struct confinement confinement = {
         .argv = argv,
         .fds = fds,
-        .fd_count = files->overlay >= 0 ? 5 : 4,
+        .fd_count = files->overlay >= 0 ? 6 : 4,
         .opens = opens,
         .open_count = kvm >= 0 ? 2 : 1,
         .files = shown,
@@ -177,6 +178,14 @@ static int resume_machine(struct machine *machine, struct error *err)
     return qmp_command(&((struct vm_machine *)machine)->qmp, "cont", NULL, -1, ANSWER_MS, err);
 }
 
+static void explain(struct machine *machine, struct error *err)
+{
+    struct error refused;
+    struct qmp *qmp = &((struct vm_machine *)machine)->qmp;
+    if (qmp->unanswered && qmp_settle(qmp, EXPLAIN_MS, &refused) < 0 && refused.code == ERROR_IO)
+        *err = refused;
+}
+
 static void release_machine(struct machine *machine)
 {
     qmp_close(&((struct vm_machine *)machine)->qmp);
@@ -186,8 +195,19 @@ static void release_machine(struct machine *machine)
 static const struct machine_ops ops = {
     .pause = pause_machine,
     .resume = resume_machine,
+    .explain = explain,
     .release = release_machine,
 };
+
+/* A clone needs two commands that no option can stand for. */
+static const char *first_commands(bool clone)
+{
+    _Static_assert(FD_STATE == 8, "the number stands in the text below");
+    return clone ? "{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":"
+                   "[{\"capability\":\"x-ignore-shared\",\"state\":true}]}}\n"
+                   "{\"execute\":\"migrate-incoming\",\"arguments\":{\"uri\":\"fd:8\"}}\n"
+                 : NULL;
+}
 
 int qemu_start(const struct machine_spec *spec, const char *accelerator,
                const struct qemu_files *files, const char *folder, struct vm_machine **machine,
@@ -207,20 +227,17 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
 
     int result = make_pairs(qmp, agent, words, err);
     if (result == 0)
+        result = qmp_open(&made->qmp, qmp[0], first_commands(files->overlay >= 0), err);
+    if (result == 0)
         result =
             start_process(spec, accelerator, files, folder, qmp[1], agent[1], words[1], base, err);
     fd_close(qmp[1]);
     fd_close(agent[1]);
     fd_close(words[1]);
-    made->qmp.fd = qmp[0];
     base->agent = agent[0];
     base->words = words[0];
-    if (result == 0)
-        result = qmp_open(&made->qmp, qmp[0], ANSWER_MS, err);
     if (result < 0) {
-        const char *said = machine_last_words(base);
-        if (said[0] && err->code != ERROR_CANCELLED)
-            error_wrap(err, "QEMU says \"%s\"", said);
+        machine_explain(base, err);
         machine_free(base);
         return -(int)err->code;
     }

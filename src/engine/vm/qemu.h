@@ -17,13 +17,15 @@ struct qemu_files {
     int image;          /* read-only */
     int disk;           /* read-write for a template, read-only for a clone */
     int overlay;        /* the clone's own changes to the disk; -1 for a template */
+    int state;          /* the template's state; -1 for a template */
     const char *kernel; /* a template boots these; NULL for a clone */
     const char *initramfs;
 };
 
 /*
- * Starts QEMU with the machine's hardware and connects to it. A template (overlay == -1) boots; a
- * clone waits for its state. `folder` is an existing folder for private mounts.
+ * Starts QEMU with the machine's hardware. A template (overlay == -1) boots; a clone reads its
+ * state and goes on where the template was. `folder` is an existing folder for private mounts.
+ * Returns early: the agent's first answer tells that all went well.
  */
 int qemu_start(const struct machine_spec *spec, const char *accelerator,
                const struct qemu_files *files, const char *folder, struct vm_machine **machine,

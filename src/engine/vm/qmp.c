@@ -91,28 +91,45 @@ static int send_line(struct qmp *qmp, const char *line, size_t length, int fd, s
     return error_errno(err, sent < 0 ? errno : EPIPE, "cannot send a command to QEMU");
 }
 
+/* Events and the greeting are passed over. */
+static int await_answer(struct qmp *qmp, uint64_t deadline, struct error *err)
+{
+    for (;;) {
+        cleanup_json json_t *message = NULL;
+        int result = next_message(qmp, deadline, &message, err);
+        if (result < 0)
+            return result;
+        if (json_object_get(message, "return"))
+            return 0;
+        const json_t *error = json_object_get(message, "error");
+        if (error) {
+            const char *text = json_string_value(json_object_get(error, "desc"));
+            return error_set(err, ERROR_IO, "QEMU refused: %s", text ? text : "?");
+        }
+    }
+}
+
+int qmp_settle(struct qmp *qmp, int timeout_ms, struct error *err)
+{
+    uint64_t deadline = clock_monotonic_ms() + (uint64_t)timeout_ms;
+    int result = 0;
+    for (; qmp->unanswered && result == 0; qmp->unanswered--)
+        result = await_answer(qmp, deadline, err);
+    return result;
+}
+
 int qmp_command(struct qmp *qmp, const char *name, const char *arguments, int fd, int timeout_ms,
                 struct error *err)
 {
     cleanup_buf struct buf line = {0};
     buf_printf(&line, "{\"execute\":\"%s\"%s%s}\n", name, arguments ? ",\"arguments\":" : "",
                arguments ? arguments : "");
-    int result = send_line(qmp, (const char *)buf_data(&line), buf_length(&line), fd, err);
-    uint64_t deadline = clock_monotonic_ms() + (uint64_t)timeout_ms;
-    while (result == 0) {
-        cleanup_json json_t *message = NULL;
-        result = next_message(qmp, deadline, &message, err);
-        if (result < 0)
-            break;
-        if (json_object_get(message, "return"))
-            return 0;
-        const json_t *error = json_object_get(message, "error");
-        if (error) {
-            const char *text = json_string_value(json_object_get(error, "desc"));
-            return error_set(err, ERROR_IO, "QEMU refused %s: %s", name, text ? text : "?");
-        }
-    }
-    return error_wrap(err, "%s", name);
+    int result = qmp_settle(qmp, timeout_ms, err);
+    if (result == 0)
+        result = send_line(qmp, (const char *)buf_data(&line), buf_length(&line), fd, err);
+    if (result == 0)
+        result = await_answer(qmp, clock_monotonic_ms() + (uint64_t)timeout_ms, err);
+    return result < 0 ? error_wrap(err, "%s", name) : 0;
 }
 
 int qmp_wait_migration(struct qmp *qmp, int timeout_ms, struct error *err)
@@ -135,14 +152,16 @@ int qmp_wait_migration(struct qmp *qmp, int timeout_ms, struct error *err)
     }
 }
 
-int qmp_open(struct qmp *qmp, int fd, int timeout_ms, struct error *err)
+int qmp_open(struct qmp *qmp, int fd, const char *commands, struct error *err)
 {
-    *qmp = (struct qmp){.fd = fd};
-    cleanup_json json_t *greeting = NULL;
-    int result = next_message(qmp, clock_monotonic_ms() + (uint64_t)timeout_ms, &greeting, err);
-    if (result < 0)
-        return result;
-    return qmp_command(qmp, "qmp_capabilities", NULL, -1, timeout_ms, err);
+    *qmp = (struct qmp){.fd = fd, .unanswered = 1};
+    cleanup_buf struct buf lines = {0};
+    buf_append_text(&lines, "{\"execute\":\"qmp_capabilities\"}\n");
+    if (commands)
+        buf_append_text(&lines, commands);
+    for (const char *at = commands; at && (at = strchr(at, '\n')); at++)
+        qmp->unanswered++;
+    return send_line(qmp, (const char *)buf_data(&lines), buf_length(&lines), -1, err);
 }
 
 void qmp_close(struct qmp *qmp)

@@ -9,11 +9,17 @@
 
 struct qmp {
     int fd;
+    unsigned unanswered; /* commands issued by qmp_open */
     struct buf in;
 };
 
-/* Reads the greeting and enters command mode. Owns fd from here on. */
-int qmp_open(struct qmp *qmp, int fd, int timeout_ms, struct error *err);
+/*
+ * Owns fd from here on. Enters command mode and issues `commands` (JSON lines, may be NULL) right
+ * away, before QEMU even listens: qmp_settle sees later how that went.
+ */
+int qmp_open(struct qmp *qmp, int fd, const char *commands, struct error *err);
+/* Reads the greeting and the answers to everything qmp_open issued. */
+int qmp_settle(struct qmp *qmp, int timeout_ms, struct error *err);
 void qmp_close(struct qmp *qmp);
 
 /* `arguments` is a JSON object or NULL; `fd` travels with the command when not -1. */

@@ -79,15 +79,34 @@ static int make_overlay(const char *folder, const struct machine_spec *spec, str
     return 0;
 }
 
-static int warm(struct machine *machine, const struct machine_spec *spec, struct error *err)
+/*
+ * A rehearsal of what every clone does first, so that clones find it done or in memory: adoption
+ * with throw-away values, then the first call in the language's context. The clock is left in the
+ * distant past on purpose: when a clone gets the time, generators of random numbers that renew
+ * themselves after a while (OpenSSL's) do so at once.
+ */
+static int warm(const struct machine *machine, const struct machine_spec *spec, struct error *err)
 {
-    cleanup_buf struct buf fields = {0};
+    static const uint8_t entropy[64];
+    cleanup_buf struct buf adoption = {0}, languages = {0};
+    fields_add_bytes(&adoption, TAG_ENTROPY, entropy, sizeof entropy);
+    fields_add_text(&adoption, TAG_NAME, "sandbox");
+    if (spec->user)
+        fields_add_text(&adoption, TAG_USER, spec->user);
+    if (spec->workdir)
+        fields_add_text(&adoption, TAG_CWD, spec->workdir);
+    for (size_t i = 0; spec->env && spec->env[i]; i++)
+        fields_add_text(&adoption, TAG_ENV, spec->env[i]);
     if (spec->language)
-        fields_add_text(&fields, TAG_LANGUAGE, spec->language);
-    return agent_call(machine->agent, OP_QUIESCE, &fields, WARM_MS, err);
+        fields_add_text(&languages, TAG_LANGUAGE, spec->language);
+    int result = agent_call(machine->agent, OP_ADOPT, &adoption, WARM_MS, err);
+    return result < 0 ? result : agent_call(machine->agent, OP_QUIESCE, &languages, WARM_MS, err);
 }
 
-/* Stopped, written down, ended. The memory is in its file already; only the rest is written. */
+/*
+ * Written down and ended. The memory is in its file already; only the rest is written. The machine
+ * is not stopped by us first: then its clones run as soon as they have read their state.
+ */
 static int write_down(struct vm_machine *machine, const char *folder, struct error *err)
 {
     cleanup_free char *path = xasprintf("%s/state", folder);
@@ -95,9 +114,7 @@ static int write_down(struct vm_machine *machine, const char *folder, struct err
     if (state < 0)
         return error_errno(err, errno, "cannot create %s", path);
     struct qmp *qmp = &machine->qmp;
-    int result = qmp_command(qmp, "stop", NULL, -1, SNAPSHOT_MS, err);
-    if (result == 0)
-        result = qmp_command(qmp, "migrate-set-capabilities",
+    int result = qmp_command(qmp, "migrate-set-capabilities",
                              "{\"capabilities\":[{\"capability\":\"x-ignore-shared\",\"state\":"
                              "true},{\"capability\":\"events\",\"state\":true}]}",
                              -1, SNAPSHOT_MS, err);
@@ -135,17 +152,6 @@ static int describe(const char *folder, const struct machine_spec *spec,
     return file_write_atomic(path, text, strlen(text), 0600, err);
 }
 
-/* The end of the console, which has the kernel's reason when it did not come up. */
-static void add_reason(struct vm_machine *machine, struct error *err)
-{
-    if (err->code == ERROR_CANCELLED)
-        return;
-    const char *said = machine_last_words(&machine->base);
-    if (said[0])
-        error_wrap(err, "QEMU says \"%s\"", said);
-    error_wrap(err, "the template's machine did not come up");
-}
-
 static int boot_and_write(const char *folder, const struct machine_spec *spec,
                           const struct qemu_files *files, const char *accelerator,
                           struct error *err)
@@ -167,8 +173,11 @@ static int boot_and_write(const char *folder, const struct machine_spec *spec,
         progress_detail("warming up");
         result = warm(base, spec, err);
     }
-    if (result < 0)
-        add_reason(machine, err);
+    if (result < 0) {
+        machine_explain(base, err);
+        if (err->code != ERROR_CANCELLED)
+            error_wrap(err, "the template's machine did not come up");
+    }
     if (result == 0) {
         progress_detail("writing down");
         result = write_down(machine, folder, err);
@@ -205,6 +214,7 @@ static int build(const char *folder, const struct machine_spec *spec, const stru
                                .image = image,
                                .disk = disk,
                                .overlay = -1,
+                               .state = -1,
                                .kernel = kernel->vmlinux,
                                .initramfs = initramfs};
     if (result == 0)

@@ -54,6 +54,10 @@ int template_key(const struct machine_spec *spec, const struct kernel *kernel,
     buf_printf(&facts, "layout %d\nimage %s\nlanguage %s\nagent %s\naccelerator %s\n", LAYOUT,
                spec->image_digest, spec->language ? spec->language : "-", agent_digest,
                accelerator);
+    buf_printf(&facts, "user %s\nworkdir %s\n", spec->user ? spec->user : "-",
+               spec->workdir ? spec->workdir : "-");
+    for (size_t i = 0; spec->env && spec->env[i]; i++)
+        buf_printf(&facts, "env %s\n", spec->env[i]);
     buf_printf(&facts, "cpus %u\nmemory %u\ndisk %u\n", spec->cpus, spec->memory_mb, spec->disk_mb);
     int result = add_file(&facts, "qemu", qemu, err);
     if (result == 0)

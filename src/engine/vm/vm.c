@@ -11,32 +11,11 @@
 #include "engine/vm/qemu.h"
 #include "engine/vm/template.h"
 
-#define ANSWER_MS 20000
-
 static int open_in(const char *folder, const char *name, int flags, struct error *err)
 {
     cleanup_free char *path = xasprintf("%s/%s", folder, name);
     int fd = open(path, flags | O_CLOEXEC);
     return fd >= 0 ? fd : error_errno(err, errno, "cannot open %s", path);
-}
-
-/* Reads the template's state into the waiting machine and lets it run. */
-static int revive(struct vm_machine *machine, int state, struct error *err)
-{
-    struct qmp *qmp = &machine->qmp;
-    int result = qmp_command(qmp, "migrate-set-capabilities",
-                             "{\"capabilities\":[{\"capability\":\"x-ignore-shared\",\"state\":"
-                             "true},{\"capability\":\"events\",\"state\":true}]}",
-                             -1, ANSWER_MS, err);
-    if (result == 0)
-        result = qmp_command(qmp, "getfd", "{\"fdname\":\"state\"}", state, ANSWER_MS, err);
-    if (result == 0)
-        result = qmp_command(qmp, "migrate-incoming", "{\"uri\":\"fd:state\"}", -1, ANSWER_MS, err);
-    if (result == 0)
-        result = qmp_wait_migration(qmp, ANSWER_MS, err);
-    if (result == 0)
-        result = qmp_command(qmp, "cont", NULL, -1, ANSWER_MS, err);
-    return result;
 }
 
 static int clone_machine(const struct machine_spec *spec, const struct template *template,
@@ -67,14 +46,8 @@ static int clone_machine(const struct machine_spec *spec, const struct template 
         return error_errno(err, errno, "cannot open image %s", spec->image_path);
 
     const struct qemu_files files = {
-        .memory = memory, .image = image, .disk = disk, .overlay = overlay};
-    result = qemu_start(spec, template->accelerator, &files, mounts, machine, err);
-    if (result < 0)
-        return result;
-    result = revive(*machine, state, err);
-    if (result < 0)
-        machine_free(&(*machine)->base);
-    return result;
+        .memory = memory, .image = image, .disk = disk, .overlay = overlay, .state = state};
+    return qemu_start(spec, template->accelerator, &files, mounts, machine, err);
 }
 
 static int vm_start(const struct machine_spec *spec, const char *folder, struct machine **machine,

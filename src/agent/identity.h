@@ -1,0 +1,9 @@
+/* Who this machine is: its host name, its line in /etc/hosts and its machine id. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* `name` may be NULL: then it keeps the one it has. `entropy` has at least 32 bytes. */
+int identity_set(const char *name, const uint8_t *entropy, struct error *err);
