@@ -28,6 +28,11 @@ struct notice {
     struct context_call call;
 };
 
+/* One at a time, and not from the heap: a structure of this size would cost the C library a trip
+ * to the kernel, which is noticeable in a machine that has just been copied. */
+static struct adoption the_adoption;
+static bool under_way;
+
 static void free_adoption(struct adoption *adoption)
 {
     free(adoption->name);
@@ -35,7 +40,7 @@ static void free_adoption(struct adoption *adoption)
     free(adoption->cwd);
     free(adoption->user);
     strv_free(adoption->volumes);
-    free(adoption);
+    under_way = false;
 }
 
 static void finish(struct adoption *adoption)
@@ -164,8 +169,15 @@ static void tell_context(struct adoption *adoption, struct context *context, uns
 void adopt_open(struct stream *stream, const uint8_t *fields, uint32_t length)
 {
     static const struct stream_events events;
-    struct adoption *adoption = xcalloc(1, sizeof *adoption);
-    adoption->stream = stream;
+    struct adoption *adoption = &the_adoption;
+    if (under_way) {
+        struct error busy;
+        error_set(&busy, ERROR_BUSY, "an adoption is under way already");
+        stream_end_error(stream, &busy);
+        return;
+    }
+    under_way = true;
+    *adoption = (struct adoption){.stream = stream};
     stream->events = &events;
     if (parse(adoption, fields, length, &adoption->err) < 0 ||
         (machine_is_ours() && change_machine(adoption, &adoption->err) < 0)) {

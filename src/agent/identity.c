@@ -18,24 +18,36 @@
 #define FOLDER "/run/msb/identity"
 #define HOSTS_MAX (1024u * 1024)
 
+/* Kept open, so that a change is one write. */
+struct file {
+    const char *name;
+    int fd;
+    size_t length;
+};
+
+static struct file machine_id = {"machine-id", -1, 0};
+static struct file hostname = {"hostname", -1, 0};
+static struct file hosts = {"hosts", -1, 0};
 static char *image_hosts; /* what /etc/hosts was before us */
 
-static int write_file(const char *name, const char *text, struct error *err)
+static int write_file(struct file *file, const char *text, struct error *err)
 {
-    cleanup_free char *path = xasprintf(FOLDER "/%s", name);
-    cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0 || file_write_all(fd, text, strlen(text)) < 0)
-        return error_errno(err, errno, "cannot write %s", path);
+    size_t length = strlen(text);
+    if (pwrite(file->fd, text, length, 0) != (ssize_t)length ||
+        (length < file->length && ftruncate(file->fd, (off_t)length) < 0))
+        return error_errno(err, errno, "cannot write " FOLDER "/%s", file->name);
+    file->length = length;
     return 0;
 }
 
 /* An image may have put anything at this path: it is replaced, not followed. */
-static int link_file(const char *name, struct error *err)
+static int make_file(struct file *file, struct error *err)
 {
-    cleanup_free char *path = xasprintf("/etc/%s", name);
-    cleanup_free char *target = xasprintf(FOLDER "/%s", name);
-    if ((unlink(path) < 0 && errno != ENOENT) || symlink(target, path) < 0)
-        return error_errno(err, errno, "cannot make %s", path);
+    cleanup_free char *path = xasprintf(FOLDER "/%s", file->name);
+    cleanup_free char *link = xasprintf("/etc/%s", file->name);
+    file->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (file->fd < 0 || (unlink(link) < 0 && errno != ENOENT) || symlink(path, link) < 0)
+        return error_errno(err, errno, "cannot make %s", link);
     return 0;
 }
 
@@ -43,14 +55,14 @@ static void remember_hosts(void)
 {
     struct error ignored;
     struct stat status;
-    cleanup_buf struct buf hosts = {0};
+    cleanup_buf struct buf lines = {0};
     if (lstat("/etc/hosts", &status) == 0 && S_ISREG(status.st_mode))
-        file_read("/etc/hosts", HOSTS_MAX, &hosts, &ignored);
-    if (buf_length(&hosts) && buf_data(&hosts)[buf_length(&hosts) - 1] != '\n')
-        buf_append_text(&hosts, "\n");
-    if (!strstr(buf_text(&hosts), "localhost"))
-        buf_append_text(&hosts, "127.0.0.1 localhost\n::1 localhost\n");
-    image_hosts = xstrdup(buf_text(&hosts));
+        file_read("/etc/hosts", HOSTS_MAX, &lines, &ignored);
+    if (buf_length(&lines) && buf_data(&lines)[buf_length(&lines) - 1] != '\n')
+        buf_append_text(&lines, "\n");
+    if (!strstr(buf_text(&lines), "localhost"))
+        buf_append_text(&lines, "127.0.0.1 localhost\n::1 localhost\n");
+    image_hosts = xstrdup(buf_text(&lines));
 }
 
 static int set_up(struct error *err)
@@ -63,10 +75,10 @@ static int set_up(struct error *err)
     if (result < 0)
         return result;
     remember_hosts();
-    result = link_file("hosts", err);
+    result = make_file(&hosts, err);
     if (result == 0)
-        result = link_file("hostname", err);
-    return result < 0 ? result : link_file("machine-id", err);
+        result = make_file(&hostname, err);
+    return result < 0 ? result : make_file(&machine_id, err);
 }
 
 /* The id shows only what its bytes are mixed into, not the entropy the kernel was given. */
@@ -87,13 +99,13 @@ int identity_set(const char *name, const uint8_t *entropy, struct error *err)
     format_machine_id(entropy, id);
     int result = set_up(err);
     if (result == 0)
-        result = write_file("machine-id", id, err);
+        result = write_file(&machine_id, id, err);
     if (result < 0 || !name)
         return result;
     if (sethostname(name, strlen(name)) < 0)
         return error_errno(err, errno, "cannot set the host name %.64s", name);
     cleanup_free char *line = xasprintf("%s\n", name);
-    cleanup_free char *hosts = xasprintf("%s127.0.1.1 %s\n", image_hosts, name);
-    result = write_file("hostname", line, err);
-    return result < 0 ? result : write_file("hosts", hosts, err);
+    cleanup_free char *lines = xasprintf("%s127.0.1.1 %s\n", image_hosts, name);
+    result = write_file(&hostname, line, err);
+    return result < 0 ? result : write_file(&hosts, lines, err);
 }

@@ -45,7 +45,9 @@ void machine_add_entropy(const uint8_t *bytes, size_t length)
     pool.bits = (int)length * 8;
     pool.size = (int)length;
     memcpy(pool.bytes, bytes, length);
-    cleanup_fd int fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
+    static int fd = -1; /* kept open: this is on the path of every start */
+    if (fd < 0)
+        fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
     ioctl(fd, RNDADDENTROPY_REQUEST, &pool);
     ioctl(fd, RNDRESEEDCRNG_REQUEST);
 }

@@ -71,7 +71,7 @@ static void advance(struct output *output)
     } else {
         pump(output);
     }
-    if (output->watch.fd >= 0)
+    if (output->watch.fd >= 0 && !output_is_settled(output))
         loop_watch_change(&output->watch, allowance(output) > 0 ? EPOLLIN : 0);
     if (output->settling && output_is_settled(output))
         output->settled(output->owner);
@@ -80,7 +80,13 @@ static void advance(struct output *output)
 static void on_ready(void *owner, uint32_t events)
 {
     (void)events;
-    advance(owner);
+    struct output *output = owner;
+    /* What comes after the end waits for the next call. That is rare: most outputs are silent then,
+     * and the watch need not be changed twice for each call. */
+    if (output_is_settled(output))
+        loop_watch_change(&output->watch, 0);
+    else
+        advance(output);
 }
 
 void output_open(struct output *output, int fd, enum channel channel, bool terminal,

@@ -36,6 +36,12 @@ void cancel_install(void)
     sigaction(SIGHUP, &action, NULL);
 }
 
+void cancel_forget(void)
+{
+    wait_fd = event_fd = peer_fd = -1;
+    caught_signal = 0;
+}
+
 void cancel_with_peer(int socket)
 {
     if (peer_fd >= 0)

@@ -10,6 +10,8 @@
 #include "base/error.h"
 
 void cancel_install(void);
+/* In a forked child that has closed what it inherited: as if nothing were installed. */
+void cancel_forget(void);
 /* Cancels also when the other end of this socket is gone; -1 takes that back. */
 void cancel_with_peer(int socket);
 int cancel_fd(void);

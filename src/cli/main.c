@@ -4,8 +4,8 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/title.h"
 #include "cli/command.h"
-#include "sandbox/keeper.h"
 
 static const struct command *const commands[] = {
     &exe_command,     &exec_command,   &ps_command,      &stop_command,
@@ -87,14 +87,13 @@ static void set_log_level(void)
 
 int main(int argc, char **argv)
 {
+    title_init(argc, argv);
     signal(SIGPIPE, SIG_IGN);
     set_log_level();
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "keeper") == 0)
-        return keeper_main();
     bool help = strcmp(argv[1], "help") == 0;
     if ((help && argc == 2) || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_overview(stdout);

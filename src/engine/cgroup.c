@@ -83,6 +83,13 @@ void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits)
     }
 }
 
+int cgroup_birthplace(const struct cgroup *group)
+{
+    if (!is_unified() || !group->folders[0])
+        return -1;
+    return open(group->folders[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 void cgroup_add(const struct cgroup *group, pid_t process)
 {
     for (size_t i = 0; i < CGROUP_FOLDERS; i++) {

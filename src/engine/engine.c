@@ -61,6 +61,13 @@ int machine_resume(struct machine *machine, struct error *err)
     return machine->ops->resume(machine, err);
 }
 
+void machine_enclose(struct machine *machine)
+{
+    cleanup_fd int birthplace = cgroup_birthplace(&machine->cgroup);
+    if (birthplace < 0 && machine->process > 0)
+        cgroup_add(&machine->cgroup, machine->process);
+}
+
 void machine_kill(struct machine *machine)
 {
     if (machine->process <= 0)

@@ -63,6 +63,11 @@ const char *machine_kernel(const struct machine *machine);
 
 int machine_pause(struct machine *machine, struct error *err);
 int machine_resume(struct machine *machine, struct error *err);
+/*
+ * Puts a running machine under its host limits where that could not be done at its birth. Takes
+ * tens of milliseconds on such hosts, so it is for a thread of its own.
+ */
+void machine_enclose(struct machine *machine);
 /* Ends the machine at once; afterwards it cannot act any more. */
 void machine_kill(struct machine *machine);
 /* Puts the machine's own reason into the error of something that failed because of it. */

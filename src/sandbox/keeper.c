@@ -23,7 +23,6 @@
 #include "sandbox/keeper_internal.h"
 #include "sandbox/state.h"
 
-#define OWNER_FD 3
 #define REQUEST_MS 10000
 #define ADOPT_MS 20000
 #define START_STREAM 1
@@ -31,17 +30,17 @@
 /* ---- before the loop: blocking, cancelled when the owner goes away -------------------------- */
 
 /* The first frame on the owner's socket. What came behind it stays in `in`. */
-static int read_request(struct buf *in, struct sandbox_config *config, struct error *err)
+static int read_request(struct keeper *keeper, struct buf *in, struct error *err)
 {
     uint64_t deadline = clock_monotonic_ms() + REQUEST_MS;
     struct frame frame;
     int size;
     while ((size = frame_decode(in, &frame, err)) == 0) {
-        struct pollfd wait = {.fd = OWNER_FD, .events = POLLIN};
+        struct pollfd wait = {.fd = keeper->owner, .events = POLLIN};
         uint64_t now = clock_monotonic_ms();
         if (now >= deadline || poll(&wait, 1, (int)(deadline - now)) == 0)
             return error_set(err, ERROR_TIMEOUT, "the keeper got no settings");
-        ssize_t got = recv(OWNER_FD, buf_reserve(in, 65536), 65536, 0);
+        ssize_t got = recv(keeper->owner, buf_reserve(in, 65536), 65536, 0);
         if (got <= 0)
             return cancel_error(err);
         buf_commit(in, (size_t)got);
@@ -54,7 +53,7 @@ static int read_request(struct buf *in, struct sandbox_config *config, struct er
     if (frame.type == FRAME_OPEN && frame.detail == OP_START && frame.stream == START_STREAM &&
         fields_next(frame.payload, frame.length, &at, &field, err) > 0 && field.tag == TAG_CONFIG)
         json = json_loadb((const char *)field.bytes, field.length, 0, NULL);
-    int result = json ? sandbox_config_from_json(json, config, err)
+    int result = json ? sandbox_config_from_json(json, &keeper->config, err)
                       : error_set(err, ERROR_PROTOCOL, "the keeper got no settings");
     json_decref(json);
     buf_consume(in, (size_t)size);
@@ -147,12 +146,12 @@ static int start(struct keeper *keeper, int *listener, struct error *err)
     return result;
 }
 
-static void report_failure(const struct error *err)
+static void report_failure(const struct keeper *keeper, const struct error *err)
 {
     struct outcome outcome = outcome_error(err);
     cleanup_buf struct buf frames = {0};
     outcome_append(&frames, START_STREAM, &outcome);
-    send(OWNER_FD, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
+    send(keeper->owner, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------- */
@@ -193,12 +192,21 @@ static void clean_up(struct keeper *keeper)
     sandbox_config_free(&keeper->config);
 }
 
+/* The thread on the side goes by the machine's process id, which must stay its own meanwhile. */
+void keeper_kill_machine(struct keeper *keeper)
+{
+    if (keeper->is_enclosing)
+        uv_thread_join(&keeper->enclosing);
+    keeper->is_enclosing = false;
+    machine_kill(keeper->machine);
+}
+
 void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
 {
     if (keeper->ending)
         return;
     keeper->ending = true;
-    machine_kill(keeper->machine);
+    keeper_kill_machine(keeper);
     struct error err;
     error_set(&err, code, "the sandbox ended: %s", reason);
     log_info("%s", err.message);
@@ -282,20 +290,27 @@ static int watch_everything(struct keeper *keeper, int listener, struct error *e
     return 0;
 }
 
+static void enclose(void *machine)
+{
+    machine_enclose(machine);
+}
+
 static void greet_owner(struct keeper *keeper, const struct buf *early)
 {
     cleanup_free char *status = keeper_status(keeper);
     cleanup_buf struct buf frames = {0};
     outcome_append(&frames, START_STREAM, &(struct outcome){.status = status});
-    if (send(OWNER_FD, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL) < 0)
+    if (send(keeper->owner, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL) < 0)
         log_info("the owner did not wait for the start");
-    client_add(keeper, OWNER_FD, true, early);
+    keeper->is_enclosing = uv_thread_create(&keeper->enclosing, enclose, keeper->machine) == 0;
+    client_add(keeper, keeper->owner, true, early);
 }
 
-int keeper_main(void)
+int keeper_main(int owner_socket)
 {
     struct error err;
-    static struct keeper keeper = {.lock = -1, .log.fd = -1};
+    static struct keeper the_keeper = {.lock = -1, .log.fd = -1};
+    struct keeper *keeper = &the_keeper;
     cleanup_buf struct buf early = {0};
     int listener = -1;
 
@@ -305,24 +320,25 @@ int keeper_main(void)
     log_set_speaker("msb keeper");
     progress_silence();
     cancel_install();
-    fcntl(OWNER_FD, F_SETFD, FD_CLOEXEC);
-    keeper.started_us = clock_realtime_us();
+    keeper->owner = owner_socket;
+    fcntl(keeper->owner, F_SETFD, FD_CLOEXEC);
+    keeper->started_us = clock_realtime_us();
 
-    int result = read_request(&early, &keeper.config, &err);
-    cancel_with_peer(OWNER_FD);
+    int result = read_request(keeper, &early, &err);
+    cancel_with_peer(keeper->owner);
     if (result == 0)
-        result = start(&keeper, &listener, &err);
+        result = start(keeper, &listener, &err);
     cancel_with_peer(-1);
-    uv_loop_init(&keeper.loop);
+    uv_loop_init(&keeper->loop);
     if (result == 0)
-        result = watch_everything(&keeper, listener, &err);
+        result = watch_everything(keeper, listener, &err);
     if (result < 0) {
-        report_failure(&err);
-        clean_up(&keeper);
+        report_failure(keeper, &err);
+        clean_up(keeper);
         return 1;
     }
-    greet_owner(&keeper, &early);
-    uv_run(&keeper.loop, UV_RUN_DEFAULT);
-    uv_loop_close(&keeper.loop);
+    greet_owner(keeper, &early);
+    uv_run(&keeper->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&keeper->loop);
     return 0;
 }

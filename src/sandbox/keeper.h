@@ -3,7 +3,7 @@
  *
  *   clients ──frames──▶ keeper ──frames──▶ agent
  *
- * It is started with its owner's socket as descriptor 3 and reads there, first of all, OP_START
+ * It is started with its owner's socket and reads there, first of all, OP_START
  * with the sandbox's settings. It then makes the state folder, starts the machine, makes it
  * unlike its twins, and answers. From then on it passes operations of all clients to the agent
  * and their outcome back (route.c), answers a few itself, and watches the clock.
@@ -14,5 +14,5 @@
  */
 #pragma once
 
-/* The keeper's whole life; returns the process' exit code. */
-int keeper_main(void);
+/* The whole life of the process; returns its exit code. */
+int keeper_main(int owner_socket);

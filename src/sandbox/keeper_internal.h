@@ -29,6 +29,7 @@ struct client {
 
 struct keeper {
     uv_loop_t loop;
+    int owner; /* the socket of whoever started us */
     struct sandbox_config config;
     char *folder;
     int lock;
@@ -43,6 +44,8 @@ struct keeper {
     uv_timer_t idle;
     uv_timer_t lifetime;
     uv_signal_t terminate;
+    uv_thread_t enclosing; /* machine_enclose, on the side */
+    bool is_enclosing;
     uint64_t started_us;
     bool paused;
     bool ending;
@@ -62,6 +65,8 @@ void client_add(struct keeper *keeper, int fd, bool is_owner, const struct buf *
 void client_fail(struct client *client, uint32_t stream, const struct error *err);
 
 /* keeper.c */
+/* Ends the machine at once. */
+void keeper_kill_machine(struct keeper *keeper);
 /* Ends the sandbox; the loop runs out afterwards. */
 void keeper_end(struct keeper *keeper, enum error_code code, const char *reason);
 /* Something happened: the idle deadline moves. */

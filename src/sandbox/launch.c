@@ -8,11 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/mem.h"
+#include "base/title.h"
 #include "engine/engine.h"
 #include "proto/fields.h"
 #include "proto/frame.h"
 #include "proto/protocol.h"
+#include "sandbox/keeper.h"
 
 #define OWNER_FD 3
 
@@ -46,7 +49,10 @@ int launch_prepare(const struct sandbox_config *config, struct error *err)
     return engine_find(config->engine)->prepare(&spec, err);
 }
 
-/* In a grandchild, so that nobody has to wait for it. */
+/*
+ * In a grandchild, so that nobody has to wait for it. It goes on in this program's memory: loading
+ * the program and its libraries anew would take as long as all the rest of the keeper's start.
+ */
 static _Noreturn void become_keeper(int socket, const char *name)
 {
     setsid();
@@ -61,8 +67,10 @@ static _Noreturn void become_keeper(int socket, const char *name)
     close_range(OWNER_FD + 1, ~0U, 0);
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
-    execl("/proc/self/exe", "msb", "keeper", name, (char *)NULL);
-    _exit(127);
+    cancel_forget();
+    cleanup_free char *title = xasprintf("msb keeper %s", name);
+    title_set(title);
+    _exit(keeper_main(OWNER_FD));
 }
 
 static int send_settings(int fd, const struct sandbox_config *config, struct error *err)

@@ -12,8 +12,9 @@ void launch_apply_image(struct sandbox_config *config, const struct image *image
 int launch_prepare(const struct sandbox_config *config, struct error *err);
 
 /*
- * Starts a keeper for it. Returns the owner's connection, on which OP_START is under way as
- * stream LAUNCH_STREAM: it ends when the sandbox is ready or could not be started.
+ * Starts a keeper for it by forking: the caller has no other threads. Returns the owner's
+ * connection, on which OP_START is under way as stream LAUNCH_STREAM: it ends when the sandbox is
+ * ready or could not be started.
  */
 int launch_keeper(const struct sandbox_config *config, struct error *err);
 

@@ -1,4 +1,5 @@
 """Runs code for the agent in one long-lived interpreter; driver.h describes the channel."""
+import _signal
 import ast
 import builtins
 import fcntl
@@ -8,7 +9,6 @@ import io
 import json
 import linecache
 import os
-import signal
 import sys
 import threading
 import traceback
@@ -160,6 +160,10 @@ class Driver:
             self.forked = True
             self.channel.close()
 
+    def catch_interrupts(self):
+        """Before each call, for code may change it. Without the enums of the module signal."""
+        _signal.signal(_signal.SIGINT, self.on_interrupt)
+
     def on_interrupt(self, number, frame):
         if self.channel.writing:
             self.channel.interrupted = self.running
@@ -169,19 +173,29 @@ class Driver:
     def record(self, record):
         self.channel.send(b"j", json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
 
+    def show(self, value):
+        if value is not None:
+            self.flush()
+            self.record(describe(value))
+
     def evaluate(self, code, filename):
         """All statements, then the value of the last one if it is an expression."""
+        names = self.main.__dict__
+        if "\n" not in code:
+            # Most calls of one line are expressions, which need no tree.
+            try:
+                expression = compile(code, filename, "eval", dont_inherit=True)
+            except SyntaxError:
+                pass
+            else:
+                return self.show(eval(expression, names))
         tree = ast.parse(code, filename)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        names = self.main.__dict__
         exec(compile(tree, filename, "exec", dont_inherit=True), names)
         if last is None:
             return
         expression = ast.Expression(last.value)
-        value = eval(compile(expression, filename, "eval", dont_inherit=True), names)
-        if value is not None:
-            self.flush()
-            self.record(describe(value))
+        self.show(eval(compile(expression, filename, "eval", dont_inherit=True), names))
 
     def flush(self):
         for stream in {id(s): s for s in (sys.stdout, self.stdout, sys.stderr, self.stderr)}.values():
@@ -216,7 +230,7 @@ class Driver:
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
         if self.stdout.closed or self.stderr.closed:
             self.open_streams()
-        signal.signal(signal.SIGINT, self.on_interrupt)
+        self.catch_interrupts()
         self.channel.interrupted = False
         error = self.guarded(text, filename)
         if self.forked:
@@ -329,7 +343,7 @@ def reseed(entropy):
 
 
 driver = Driver()
-signal.signal(signal.SIGINT, driver.on_interrupt)
+driver.catch_interrupts()
 if os.environ.pop("MSB_WARM", None):
     os.environ.setdefault("MPLBACKEND", "Agg")
     Preloaded().load()

@@ -290,11 +290,13 @@ static int open_volumes(const struct confinement *c, uid_t user, bool as_root, i
 
 static int spawn(struct child *child, pid_t *process, int *pidfd, struct error *err)
 {
+    cleanup_fd int group = cgroup_birthplace(child->confinement->cgroup);
     struct clone_args args = {
         .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-                 CLONE_NEWUTS | CLONE_PIDFD,
+                 CLONE_NEWUTS | CLONE_PIDFD | (group >= 0 ? CLONE_INTO_CGROUP : 0),
         .pidfd = (uintptr_t)pidfd,
         .exit_signal = SIGCHLD,
+        .cgroup = group >= 0 ? (unsigned)group : 0,
     };
     *process = (pid_t)syscall(SYS_clone3, &args, sizeof args);
     if (*process == 0)
@@ -334,7 +336,6 @@ int confine_start(const struct confinement *confinement, pid_t *process, int *pi
     if (result == 0)
         result = map_ids(*process, user, group, as_root, err);
     if (result == 0) {
-        cgroup_add(confinement->cgroup, *process);
         send_report(ours, "", 1, -1);
         result = see_through(ours, *process, *pidfd, confinement, err);
     }

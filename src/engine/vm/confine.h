@@ -39,7 +39,7 @@ struct confinement {
     const struct machine_volume *volumes;
     size_t volume_count;
     const char *folder; /* an existing folder, used as a mount point out of everybody's sight */
-    const struct cgroup *cgroup;
+    const struct cgroup *cgroup; /* where the process is born, if the host can do that */
     int stderr_fd;
 };
 

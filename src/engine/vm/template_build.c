@@ -25,6 +25,7 @@
 #define BOOT_MS 180000
 #define WARM_MS 300000
 #define SNAPSHOT_MS 120000
+#define SETTLE_MS 400
 #define SPARE_MB 512
 
 const char *const template_files[] = {"ram", "state", "disk", "overlay", NULL};
@@ -100,7 +101,14 @@ static int warm(const struct machine *machine, const struct machine_spec *spec, 
     if (spec->language)
         fields_add_text(&languages, TAG_LANGUAGE, spec->language);
     int result = agent_call(machine->agent, OP_ADOPT, &adoption, WARM_MS, err);
-    return result < 0 ? result : agent_call(machine->agent, OP_QUIESCE, &languages, WARM_MS, err);
+    if (result == 0)
+        result = agent_call(machine->agent, OP_QUIESCE, &languages, WARM_MS, err);
+    if (result == 0) {
+        /* Timers and deferred work of the kernel run out here instead of in every clone. */
+        struct pollfd end = {.fd = machine->exit, .events = POLLIN};
+        poll(&end, 1, SETTLE_MS);
+    }
+    return result;
 }
 
 /*
