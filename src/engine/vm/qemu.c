@@ -57,7 +57,7 @@ static void add_memory(char ***argv, const struct machine_spec *spec, bool clone
     add(argv, "-object", "memory-backend-file,id=memory,size=%uM,mem-path=" MEMORY_NAME ",share=%s",
         spec->memory_mb, clone ? "off" : "on");
     add(argv, "-machine",
-        "microvm,memory-backend=memory,x-option-roms=off,auto-kernel-cmdline=off,rtc=off");
+        "microvm,memory-backend=memory,x-option-roms=off,auto-kernel-cmdline=off,rtc=on");
 }
 
 /*
@@ -116,6 +116,9 @@ static char **command_line(const struct machine_spec *spec, const char *program,
     add(&argv, "-no-user-config", NULL);
     add(&argv, "-no-reboot", NULL);
     add(&argv, "-display", "none");
+    /* Without a clock chip the kernel looks for one for two seconds. It shows a time long ago, see
+     * template_build.c. */
+    add(&argv, "-rtc", "base=2000-01-01");
     add(&argv, "-sandbox",
         "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
     add_processor(&argv, spec, accelerator);

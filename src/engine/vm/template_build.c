@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/process.h"
 #include "base/progress.h"
@@ -160,6 +161,11 @@ static int describe(const char *folder, const struct machine_spec *spec,
     return file_write_atomic(path, text, strlen(text), 0600, err);
 }
 
+static unsigned long long elapsed_ms(uint64_t began)
+{
+    return clock_monotonic_ms() - began;
+}
+
 static int boot_and_write(const char *folder, const struct machine_spec *spec,
                           const struct qemu_files *files, const char *accelerator,
                           struct error *err)
@@ -175,11 +181,14 @@ static int boot_and_write(const char *folder, const struct machine_spec *spec,
     if (result < 0)
         return result;
     struct machine *base = &machine->base;
+    uint64_t began = clock_monotonic_ms();
     progress_detail("booting");
     result = agent_greeting(base->agent, BOOT_MS, base->kernel, sizeof base->kernel, err);
+    log_debug("template: the agent greeted after %llu ms", elapsed_ms(began));
     if (result == 0) {
         progress_detail("warming up");
         result = warm(base, spec, err);
+        log_debug("template: warm after %llu ms", elapsed_ms(began));
     }
     if (result < 0) {
         machine_explain(base, err);
