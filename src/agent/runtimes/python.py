@@ -297,11 +297,13 @@ class Preloaded:
 
     def load(self):
         before = set(sys.modules)
+        gc.disable()
         for name in self.NAMES:
             try:
                 __import__(name)
             except ImportError:
                 pass
+        gc.enable()
         for name in set(sys.modules) - before:
             if name.partition(".")[0] not in sys.stdlib_module_names:
                 self.modules[name] = sys.modules.pop(name)

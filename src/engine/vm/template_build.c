@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@
 #define SNAPSHOT_MS 120000
 #define SETTLE_MS 400
 #define SPARE_MB 512
+#define MEMORY_PIECE (64u * 1024)
 
 const char *const template_files[] = {"ram", "state", "disk", "overlay", NULL};
 
@@ -113,7 +115,7 @@ static int warm(const struct machine *machine, const struct machine_spec *spec, 
 }
 
 /*
- * Written down and ended. The memory is in its file already; only the rest is written. The machine
+ * Written down and ended. The memory is ours already; only the rest is written by QEMU. The machine
  * is not stopped by us first: then its clones run as soon as they have read their state.
  */
 static int write_down(struct vm_machine *machine, const char *folder, struct error *err)
@@ -140,6 +142,43 @@ static int write_down(struct vm_machine *machine, const char *folder, struct err
         poll(&end, 1, SNAPSHOT_MS);
     }
     return result;
+}
+
+static bool is_zero(const uint8_t *bytes, size_t length)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+static int save_touched(int to, const uint8_t *bytes, size_t begin, size_t end)
+{
+    for (size_t at = begin; at < end; at += MEMORY_PIECE) {
+        size_t length = end - at < MEMORY_PIECE ? end - at : MEMORY_PIECE;
+        if (!is_zero(bytes + at, length) &&
+            pwrite(to, bytes + at, length, (off_t)at) != (ssize_t)length)
+            return -1;
+    }
+    return 0;
+}
+
+/* Pages that were never touched, or are zero again, stay holes. */
+static int save_memory(const char *folder, int memory, unsigned size_mb, struct error *err)
+{
+    cleanup_fd int file = make_sparse(folder, "ram", size_mb, err);
+    if (file < 0)
+        return file;
+    size_t size = (size_t)size_mb << 20;
+    uint8_t *bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, memory, 0);
+    if (bytes == MAP_FAILED)
+        return error_errno(err, errno, "cannot map the memory of a machine");
+    int result = 0;
+    off_t end = 0, begin;
+    while (result == 0 && (begin = lseek(memory, end, SEEK_DATA)) >= 0) {
+        end = lseek(memory, begin, SEEK_HOLE);
+        result = save_touched(file, bytes, (size_t)begin, (size_t)end);
+    }
+    int reason = errno;
+    munmap(bytes, size);
+    return result < 0 ? error_errno(err, reason, "cannot write the memory of a template") : 0;
 }
 
 static int describe(const char *folder, const struct machine_spec *spec,
@@ -200,6 +239,8 @@ static int boot_and_write(const char *folder, const struct machine_spec *spec,
         result = write_down(machine, folder, err);
     }
     if (result == 0)
+        result = save_memory(folder, files->memory, spec->memory_mb, err);
+    if (result == 0)
         result = describe(folder, spec, base, err);
     machine_free(base);
     rmdir(mounts);
@@ -213,9 +254,10 @@ static int build(const char *folder, const struct machine_spec *spec, const stru
     if (result < 0)
         return result;
     cleanup_free char *initramfs = xasprintf("%s/initramfs", folder);
-    cleanup_fd int memory = make_sparse(folder, "ram", spec->memory_mb, err);
-    if (memory < 0)
-        return memory;
+    /* Not in its file yet: every first touch of a page would wait for the disk's file system. */
+    cleanup_fd int memory = memfd_create("msb-template", MFD_CLOEXEC);
+    if (memory < 0 || ftruncate(memory, (off_t)spec->memory_mb << 20) < 0)
+        return error_errno(err, errno, "cannot make the memory of a machine");
     cleanup_fd int disk = make_sparse(folder, "disk", spec->disk_mb, err);
     if (disk < 0)
         return disk;
