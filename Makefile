@@ -37,7 +37,8 @@ AGENT_SRC = $(wildcard src/agent/*.c src/proto/*.c) $(addprefix src/base/,buf.c 
 AGENT_OBJ = $(AGENT_SRC:%.c=$(BUILD)/agent/%.o)
 UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
-ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bats' '*.bash' .ci/run)
+ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash' '*.bats' \
+            .ci/run tests/run tools/install-packages)
 
 all: $(BUILD)/msb
 
@@ -69,8 +70,55 @@ $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 	@echo "  TEST   $<"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(HOST_OBJ) $(LDLIBS) -lcmocka
 
+# ---- for people ---------------------------------------------------------------------------------
+
+BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
+                 libarchive-dev libssl-dev
+RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
+TEST_PACKAGES  = libcmocka-dev bats python3 procps util-linux
+LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck bear
+
+quickstart:
+	@tools/install-packages $(BUILD_PACKAGES) $(RUN_PACKAGES)
+	@$(MAKE) --no-print-directory all
+	@build/msb prepare python
+	@echo
+	@echo "\$$ build/msb exe python -c 'import platform; print(6*7, \"from Linux\", platform.release())'"
+	@build/msb exe python --verbose -c 'import platform; print(6*7, "from Linux", platform.release())'
+	@echo
+	@echo "Next: build/msb exe python    build/msb --help    make install"
+
+check:
+	@tools/install-packages $(BUILD_PACKAGES) $(RUN_PACKAGES) $(TEST_PACKAGES)
+	@$(MAKE) --no-print-directory all $(UNIT)
+	@BUILD=$(BUILD) tests/run
+
+# The same tests against a build that aborts on any memory error or undefined behaviour.
+sanitize:
+	@$(MAKE) --no-print-directory check SAN=1
+
+format:
+	@tools/install-packages clang-format
+	clang-format -i $(ALL_C)
+
+lint:
+	@tools/install-packages $(LINT_PACKAGES)
+	clang-format --dry-run --Werror $(ALL_C)
+	clang-tidy --quiet --warnings-as-errors='*' $(filter-out src/agent/% tests/%,$(filter %.c,$(ALL_C))) \
+	    -- $(filter-out -MMD -MP,$(CFLAGS))
+	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
+	    --suppress=missingIncludeSystem -Isrc -D_GNU_SOURCE --std=c11 src
+	shellcheck -x $(ALL_SH)
+
+bench: all
+	@tools/install-packages bubblewrap python3
+	@bench/run
+
+install: all
+	install -D -m 0755 build/msb $(DESTDIR)$(PREFIX)/bin/msb
+
 clean:
 	rm -rf build build-san
 
-.PHONY: all clean
+.PHONY: all quickstart check sanitize format lint bench install clean
 -include $(HOST_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(BUILD)/src/cli/main.d
