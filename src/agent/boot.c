@@ -171,7 +171,7 @@ static int mount_root(struct error *err)
     cleanup_free char *image = wait_for_device(IMAGE, err);
     cleanup_free char *disk = image ? wait_for_device(DISK, err) : NULL;
     if (!disk)
-        return -(int)err->code;
+        return -1;
     int result = MOUNT_ALL(disks, err);
     if (result == 0)
         result = make_folder("/writable/upper", err);
@@ -276,7 +276,7 @@ int boot_machine(struct error *err)
     settle_in();
     cleanup_free char *port = wait_for_device(PORT, err);
     if (!port)
-        return -(int)err->code;
+        return -1;
     int fd = open(port, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     return fd < 0 ? error_errno(err, errno, "cannot open %s", port) : fd;
 }

@@ -230,7 +230,7 @@ static int start_process(struct context *context, bool warm, struct error *err)
         return result;
     context->scope = scope_make(err);
     if (!context->scope)
-        return -(int)err->code;
+        return -1;
     result = open_wires(&wires, err);
     if (result < 0) {
         scope_release(steal_pointer(&context->scope));
@@ -259,7 +259,7 @@ static int start_process(struct context *context, bool warm, struct error *err)
     if (pid < 0) {
         context->report = -1;
         forget_process(context);
-        return -(int)err->code;
+        return -1;
     }
     context->pid = pid;
     loop_child_watch(&context->child, pid, on_exited, context);

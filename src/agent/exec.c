@@ -232,7 +232,7 @@ static int start(struct exec *exec, struct error *err)
         return result;
     exec->scope = scope_make(err);
     if (!exec->scope)
-        return -(int)err->code;
+        return -1;
     cleanup_strv char **env = environment_build(&exec->account, request->env);
     if (request->pty)
         environment_default(&env, "TERM", "xterm-256color");
@@ -245,7 +245,7 @@ static int start(struct exec *exec, struct error *err)
     exec->pid = request->pty ? start_on_terminal(exec, &spawn, &report, err)
                              : start_on_pipes(exec, &spawn, &report, err);
     if (exec->pid < 0)
-        return -(int)err->code;
+        return -1;
     loop_child_watch(&exec->child, exec->pid, on_exited, exec);
     loop_watch_start(&exec->report, report, EPOLLIN, on_report, exec);
     if (request->timeout_ms)

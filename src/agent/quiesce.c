@@ -66,7 +66,7 @@ static int warm(struct quiesce *quiesce, const char *language, struct error *err
     static const uint8_t entropy[CONTEXT_ENTROPY + 1];
     struct context *context = context_find(language, err);
     if (!context)
-        return -(int)err->code;
+        return -1;
     const char *code = strcmp(language, "python") == 0 ? "print(6*7)\n6*7" : "console.log(6*7);6*7";
     rehearse(quiesce, context, 'a', entropy, sizeof entropy);
     rehearse(quiesce, context, 'w', code, strlen(code));

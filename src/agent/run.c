@@ -144,7 +144,7 @@ static int parse(struct run *run, const uint8_t *fields, uint32_t length, struct
     if (result < 0)
         return result;
     run->context = context_find(language ? language : "", err);
-    return run->context ? 0 : -(int)err->code;
+    return run->context ? 0 : -1;
 }
 
 void run_open(struct stream *stream, const uint8_t *fields, uint32_t length)

@@ -74,7 +74,7 @@ enum error_code error_code_from_errno(int number)
     }
 }
 
-int error_set(struct error *err, enum error_code code, const char *format, ...)
+void error_fill(struct error *err, enum error_code code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -82,10 +82,9 @@ int error_set(struct error *err, enum error_code code, const char *format, ...)
     va_end(args);
     err->code = code;
     err->hint[0] = '\0';
-    return -(int)code;
 }
 
-int error_errno(struct error *err, int number, const char *format, ...)
+void error_fill_errno(struct error *err, int number, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -95,10 +94,9 @@ int error_errno(struct error *err, int number, const char *format, ...)
     snprintf(err->message + used, sizeof err->message - used, ": %s", strerror(number));
     err->code = error_code_from_errno(number);
     err->hint[0] = '\0';
-    return -(int)err->code;
 }
 
-int error_wrap(struct error *err, const char *format, ...)
+void error_add_context(struct error *err, const char *format, ...)
 {
     char inner[sizeof err->message];
     memcpy(inner, err->message, sizeof inner);
@@ -108,10 +106,9 @@ int error_wrap(struct error *err, const char *format, ...)
     va_end(args);
     size_t used = strlen(err->message);
     snprintf(err->message + used, sizeof err->message - used, ": %s", inner);
-    return -(int)err->code;
 }
 
-int error_hint(struct error *err, const char *format, ...)
+void error_add_hint(struct error *err, const char *format, ...)
 {
     if (err->hint[0] == '\0') {
         va_list args;
@@ -119,5 +116,4 @@ int error_hint(struct error *err, const char *format, ...)
         vsnprintf(err->hint, sizeof err->hint, format, args);
         va_end(args);
     }
-    return -(int)err->code;
 }

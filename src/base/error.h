@@ -42,14 +42,28 @@ enum error_code error_code_from_name(const char *name);
 /* The code that fits an errno value best. */
 enum error_code error_code_from_errno(int number);
 
-/* Both return -code, so that `return error_set(err, …)` reads well. */
-int error_set(struct error *err, enum error_code code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* The message ends in ": " and the text of errno; the code follows from errno. */
-int error_errno(struct error *err, int number, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/*
+ * All four are negative as expressions, so that `return error_set(err, …)` reads well and readers
+ * and analyzers see that it is a failure.
+ */
+static inline int error_result(void)
+{
+    return -1;
+}
 
-/* Puts "context: " in front of the message; returns -code. */
-int error_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Sets what to do about it, unless something nearer to the cause did; returns -code. */
-int error_hint(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define error_set(err, code, ...) (error_fill(err, code, __VA_ARGS__), error_result())
+/* The message ends in ": " and the text of errno; the code follows from errno. */
+#define error_errno(err, number, ...) (error_fill_errno(err, number, __VA_ARGS__), error_result())
+/* Puts "context: " in front of the message. */
+#define error_wrap(err, ...) (error_add_context(err, __VA_ARGS__), error_result())
+/* Sets what to do about it, unless something nearer to the cause did. */
+#define error_hint(err, ...) (error_add_hint(err, __VA_ARGS__), error_result())
+
+void error_fill(struct error *err, enum error_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void error_fill_errno(struct error *err, int number, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void error_add_context(struct error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void error_add_hint(struct error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));

@@ -38,9 +38,9 @@ static inline void cleanup_strv_at(char ***list)
 }
 
 /* Declared like this, the variable is released when its scope ends. */
-#define cleanup_free __attribute__((cleanup(cleanup_free_at)))
-#define cleanup_fd __attribute__((cleanup(cleanup_fd_at)))
-#define cleanup_strv __attribute__((cleanup(cleanup_strv_at)))
+#define cleanup_free __attribute__((cleanup(cleanup_free_at), unused))
+#define cleanup_fd __attribute__((cleanup(cleanup_fd_at), unused))
+#define cleanup_strv __attribute__((cleanup(cleanup_strv_at), unused))
 
 /* Takes ownership out of a cleanup variable. */
 static inline int steal_fd(int *fd)

@@ -31,6 +31,8 @@ struct attachment {
     char piece[INPUT_PIECE];
     bool reading;      /* a read of stdin is under way */
     size_t input_sent; /* of the request's own input */
+    bool input_ended;
+    int write_error; /* why our own output failed */
     bool working;
     bool interrupted; /* one Ctrl-C was passed on already */
     uv_signal_t signals[4];
@@ -139,6 +141,7 @@ static void on_input(uv_fs_t *request)
         call_send(&a->work, a->piece, (size_t)got);
         feed(a);
     } else {
+        a->input_ended = true;
         call_send_eof(&a->work);
     }
 }
@@ -150,13 +153,14 @@ static void feed_given(struct attachment *a)
     size_t size = a->work.room < left ? (size_t)a->work.room : left;
     call_send(&a->work, request->input + a->input_sent, size);
     a->input_sent += size;
-    if (left > 0 && size == left)
+    a->input_ended = size == left;
+    if (a->input_ended)
         call_send_eof(&a->work);
 }
 
 static void feed(struct attachment *a)
 {
-    if (a->reading || !a->working || a->work.room == 0)
+    if (a->reading || !a->working || a->input_ended || a->work.room == 0)
         return;
     if (a->request->input) {
         feed_given(a);
@@ -182,17 +186,25 @@ static void on_data(struct client_call *call, enum channel channel, const uint8_
     struct attachment *a = call->context;
     if (!a->first_output)
         a->first_output = clock_monotonic_us();
-    int failed = 0;
-    if (channel == CHANNEL_RESULTS)
-        results_take(&a->results, bytes, length);
-    else
-        failed = file_write_all(channel == CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO, bytes,
-                                length);
-    if (failed && errno == EPIPE) {
+    int failed = channel == CHANNEL_RESULTS
+                     ? results_take(&a->results, bytes, length)
+                     : file_write_all(channel == CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO,
+                                      bytes, length);
+    if (failed && !a->write_error) {
+        a->write_error = errno;
         call_cancel(call);
-        return;
     }
     call_consumed(call, length);
+}
+
+/* As for any program whose reader went away or whose disk is full. */
+static int unwritable(int reason)
+{
+    struct error err;
+    if (reason == EPIPE)
+        return 128 + SIGPIPE;
+    error_errno(&err, reason, "cannot write the output");
+    return report_error(&err, EXIT_FAILURE);
 }
 
 static int judge(struct attachment *a, const struct outcome *outcome)
@@ -201,7 +213,7 @@ static int judge(struct attachment *a, const struct outcome *outcome)
     switch (outcome->verdict) {
     case VERDICT_DONE:
     case VERDICT_EXITED:
-        return outcome->exit_code;
+        return a->write_error ? unwritable(a->write_error) : outcome->exit_code;
     case VERDICT_SIGNALED:
         return 128 + outcome->signal;
     case VERDICT_TIMEOUT:
@@ -210,7 +222,7 @@ static int judge(struct attachment *a, const struct outcome *outcome)
         error_hint(&err, "give it more time with --timeout");
         return report_error(&err, EXIT_TIMED_OUT);
     case VERDICT_CANCELLED:
-        return 128 + SIGINT;
+        return a->write_error ? unwritable(a->write_error) : 128 + SIGINT;
     default:
         return report_error(&err, outcome->exit_code > 1 ? outcome->exit_code : EXIT_SANDBOX);
     }

@@ -22,17 +22,18 @@ static struct {
     uint64_t idle, lifetime;
     bool detach, quiet, verbose;
     struct work_options work;
-} options;
+} options = {
+    .cpus = SANDBOX_DEFAULT_CPUS,
+    .memory = SANDBOX_DEFAULT_MEMORY_MB,
+    .disk = SANDBOX_DEFAULT_DISK_MB,
+};
 
 static int fill_config(struct sandbox_config *config, struct error *err)
 {
     const char *kernel = options.kernel ? options.kernel : getenv("MSB_KERNEL");
-    if (options.cpus)
-        config->cpus = options.cpus;
-    if (options.memory)
-        config->memory_mb = options.memory;
-    if (options.disk)
-        config->disk_mb = options.disk;
+    config->cpus = options.cpus;
+    config->memory_mb = options.memory;
+    config->disk_mb = options.disk;
     if (options.namespace) {
         free(config->namespace);
         config->namespace = xstrdup(options.namespace);

@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "cli/command.h"
 
+#define MEGABYTES_MAX 1000000000ul
+
 static int bad_value(const struct option *option, const char *value, const char *wanted,
                      struct error *err)
 {
@@ -33,7 +35,7 @@ static int set_megabytes(const struct option *option, const char *value, struct 
     unsigned long factor = toupper((unsigned char)*end) == 'G' ? 1024 : 1;
     if (*end && strchr("MGmg", *end))
         end++;
-    if (!isdigit((unsigned char)value[0]) || *end || errno || number > 100000000)
+    if (!isdigit((unsigned char)value[0]) || *end || errno || number > MEGABYTES_MAX / factor)
         return bad_value(option, value, "megabytes, such as 512, or with a unit, such as 2G", err);
     *(unsigned *)option->target = (unsigned)(number * factor);
     return 0;

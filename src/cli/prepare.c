@@ -12,7 +12,11 @@ static struct {
     unsigned cpus, memory, disk;
     const char *kernel, *accelerator;
     bool update;
-} options;
+} options = {
+    .cpus = SANDBOX_DEFAULT_CPUS,
+    .memory = SANDBOX_DEFAULT_MEMORY_MB,
+    .disk = SANDBOX_DEFAULT_DISK_MB,
+};
 
 static int prepare(const char *reference, struct error *err)
 {
@@ -26,9 +30,9 @@ static int prepare(const char *reference, struct error *err)
     config.name = xstrdup("template");
     config.kernel = kernel && kernel[0] ? xstrdup(kernel) : NULL;
     config.accelerator = options.accelerator ? xstrdup(options.accelerator) : NULL;
-    config.cpus = options.cpus ? options.cpus : config.cpus;
-    config.memory_mb = options.memory ? options.memory : config.memory_mb;
-    config.disk_mb = options.disk ? options.disk : config.disk_mb;
+    config.cpus = options.cpus;
+    config.memory_mb = options.memory;
+    config.disk_mb = options.disk;
     launch_apply_image(&config, &image);
     result = sandbox_config_check(&config, err);
     if (result == 0)

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/query.h"
 #include "cli/table.h"
+#include "sandbox/config.h"
 #include "sandbox/state.h"
 
 #define ANSWER_MS 2000
@@ -78,6 +79,8 @@ static int run(const struct arguments *arguments)
     struct error err;
     struct state_entry *entries;
     size_t count;
+    if (options.namespace && sandbox_check_name("namespace", options.namespace, &err) < 0)
+        return report_error(&err, EXIT_USAGE);
     state_sweep();
     if (state_list(options.namespace, &entries, &count, &err) < 0)
         return report_error(&err, EXIT_SANDBOX);

@@ -1,39 +1,58 @@
 #include "cli/results.h"
 
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "proto/wire.h"
 
 #define RECORD_MAX (64u << 20)
 
-static void show(const json_t *record)
+static int put(int fd, const char *text)
+{
+    size_t length = strlen(text);
+    bool ended = length && text[length - 1] == '\n';
+    if (file_write_all(fd, text, length) < 0)
+        return -1;
+    return ended ? 0 : file_write_all(fd, "\n", 1);
+}
+
+static int show(const json_t *record)
 {
     const char *type = json_string_value(json_object_get(record, "type"));
     const char *text = json_string_value(json_object_get(record, "text"));
     const char *traceback = json_string_value(json_object_get(record, "traceback"));
     if (type && strcmp(type, "result") == 0 && text)
-        printf("%s\n", text);
+        return put(STDOUT_FILENO, text);
     if (type && strcmp(type, "error") == 0 && traceback)
-        fprintf(stderr, "%s%s", traceback,
-                traceback[0] && traceback[strlen(traceback) - 1] == '\n' ? "" : "\n");
-    fflush(stdout);
+        return put(STDERR_FILENO, traceback);
+    return 0;
 }
 
-void results_take(struct results *results, const uint8_t *bytes, size_t length)
+int results_take(struct results *results, const uint8_t *bytes, size_t length)
 {
+    if (results->broken)
+        return 0;
     buf_append(&results->in, bytes, length);
     while (buf_length(&results->in) >= 4) {
         uint32_t size = wire_get32(buf_data(&results->in));
-        if (size > RECORD_MAX || buf_length(&results->in) - 4 < size)
-            return;
+        if (size > RECORD_MAX) {
+            results->broken = true;
+            buf_free(&results->in);
+            return 0;
+        }
+        if (buf_length(&results->in) - 4 < size)
+            return 0;
         json_t *record =
             json_loadb((const char *)buf_data(&results->in) + 4, size, JSON_ALLOW_NUL, NULL);
-        show(record);
+        int failed = show(record);
         json_decref(record);
         buf_consume(&results->in, 4 + size);
+        if (failed)
+            return -1;
     }
+    return 0;
 }
 
 void results_free(struct results *results)

@@ -77,7 +77,7 @@ static int read_greeting(const struct frame *frame, char *kernel, size_t kernel_
     int more;
     while ((more = fields_next(frame->payload, frame->length, &at, &field, err)) > 0) {
         if (field.tag == TAG_VERSION && field_number(&field, &version, err) < 0)
-            return -(int)err->code;
+            return -1;
         if (field.tag == TAG_KERNEL)
             snprintf(kernel, kernel_size, "%.*s", (int)field.length, (const char *)field.bytes);
     }
@@ -114,7 +114,7 @@ int agent_call(int fd, uint8_t operation, const struct buf *fields, int timeout_
     result = outcome_read(&frame, &outcome, err);
     if (result == 0 && outcome.error.code != ERROR_NONE) {
         *err = outcome.error;
-        result = -(int)err->code;
+        result = -1;
     }
     outcome_free(&outcome);
     return result;

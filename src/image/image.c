@@ -19,7 +19,7 @@ int image_find(const char *reference, struct image *image, struct error *err)
     if (result == 0 || err->code != ERROR_NOT_FOUND)
         return result;
 
-    struct recipe recipe;
+    struct recipe recipe = {0};
     struct error unknown;
     if (recipe_load(full, &recipe, &unknown) < 0) {
         *err = unknown;
@@ -60,7 +60,7 @@ int image_ensure(const char *reference, struct image *image, struct error *err)
     cleanup_free char *full = NULL;
     *image = (struct image){0};
     int result = reference_normalize(reference, &full, err);
-    struct recipe recipe;
+    struct recipe recipe = {0};
     if (result == 0)
         result = recipe_load(full, &recipe, err);
     if (result < 0)

@@ -77,7 +77,7 @@ static int read_field(const struct field *field, struct outcome *outcome, struct
         return field_number(field, &outcome->duration_us, err);
     case TAG_STATE_LOST:
         if (read_number(field, &flag, err) < 0)
-            return -(int)err->code;
+            return -1;
         outcome->state_lost = flag != 0;
         return 0;
     case TAG_ERROR_CODE:

@@ -132,16 +132,20 @@ int sandbox_config_check(const struct sandbox_config *config, struct error *err)
     return result;
 }
 
-/* /a/./b//c → /a/b/c; refuses "..", which means different things inside and outside. */
+/* Absolute, not the root itself, and plain: no component that is empty, "." or "..". */
 static int check_guest_path(const char *path, struct error *err)
 {
-    bool good = path[0] == '/' && path[1] != '\0' && strlen(path) < PATH_MAX;
-    for (const char *at = path; good && (at = strstr(at, "/..")); at += 3)
-        good = at[3] != '/' && at[3] != '\0';
+    bool good = path[0] == '/' && strlen(path) < PATH_MAX && !strchr(path, ':');
+    for (const char *at = path; good && *at == '/'; at += strcspn(at, "/")) {
+        at++;
+        size_t length = strcspn(at, "/");
+        good = length > 0 && strncmp(at, ".", length) != 0 && strncmp(at, "..", length) != 0;
+    }
     if (good)
         return 0;
     error_set(err, ERROR_INVALID, "\"%.200s\" is no place for a folder in the sandbox", path);
-    return error_hint(err, "use an absolute path without .. such as /data");
+    return error_hint(err, "use a plain absolute path such as /data, with :ro behind it for "
+                           "read-only");
 }
 
 int sandbox_config_add_volume(struct sandbox_config *config, const char *text, const char *base,

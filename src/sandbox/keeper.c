@@ -127,7 +127,7 @@ static int adopt(struct keeper *keeper, struct error *err)
     return error_wrap(err, "the sandbox could not be set up");
 }
 
-static int start(struct keeper *keeper, int *listener, struct error *err)
+static int start(struct keeper *keeper, struct error *err)
 {
     keeper->lock =
         state_create(keeper->config.namespace, keeper->config.name, &keeper->folder, err);
@@ -138,7 +138,7 @@ static int start(struct keeper *keeper, int *listener, struct error *err)
     if (result == 0)
         result = output_log_open(&keeper->log, keeper->folder, err);
     if (result == 0)
-        result = *listener = state_listen(keeper->folder, err);
+        result = keeper->listening = state_listen(keeper->folder, err);
     if (result >= 0)
         result = start_machine(keeper, err);
     if (result == 0)
@@ -185,6 +185,7 @@ static void clean_up(struct keeper *keeper)
     machine_free(keeper->machine);
     keeper->machine = NULL;
     output_log_close(&keeper->log);
+    fd_close(keeper->listening);
     if (keeper->folder)
         state_remove(keeper->folder, keeper->lock);
     free(keeper->folder);
@@ -212,7 +213,6 @@ void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
     log_info("%s", err.message);
     route_end_all(keeper, &err);
     link_close(&keeper->agent);
-    uv_close((uv_handle_t *)&keeper->listener, NULL);
     uv_walk(&keeper->loop, close_handle, NULL);
     clean_up(keeper);
     /* Clients see the end of the connection last: then the name is free again. */
@@ -242,14 +242,11 @@ void keeper_touch(struct keeper *keeper)
         uv_timer_start(&keeper->idle, on_idle, keeper->config.idle_ms, 0);
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void on_connection(uv_poll_t *listener, int status, int events)
 {
+    (void)status, (void)events;
     struct keeper *keeper = listener->data;
-    if (status < 0)
-        return;
-    int server;
-    uv_fileno((uv_handle_t *)listener, &server);
-    int fd = accept4(server, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(keeper->listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
         client_add(keeper, fd, false, NULL);
 }
@@ -266,22 +263,21 @@ static void on_terminate(uv_signal_t *watch, int number)
     keeper_end(watch->data, ERROR_UNAVAILABLE, "its keeper was told to end");
 }
 
-static int watch_everything(struct keeper *keeper, int listener, struct error *err)
+static int watch_everything(struct keeper *keeper, struct error *err)
 {
     uv_loop_t *loop = &keeper->loop;
     int result = link_open(&keeper->agent, loop, dup(machine_agent(keeper->machine)),
                            &route_agent_handlers, keeper, err);
     if (result < 0)
         return result;
-    uv_pipe_init(loop, &keeper->listener, 0);
+    uv_poll_init(loop, &keeper->listener, keeper->listening);
     uv_poll_init(loop, &keeper->machine_exit, machine_exit(keeper->machine));
     uv_timer_init(loop, &keeper->idle);
     uv_timer_init(loop, &keeper->lifetime);
     uv_signal_init(loop, &keeper->terminate);
     keeper->listener.data = keeper->machine_exit.data = keeper;
     keeper->idle.data = keeper->lifetime.data = keeper->terminate.data = keeper;
-    uv_pipe_open(&keeper->listener, listener);
-    uv_listen((uv_stream_t *)&keeper->listener, 128, on_connection);
+    uv_poll_start(&keeper->listener, UV_READABLE, on_connection);
     uv_poll_start(&keeper->machine_exit, UV_READABLE, on_machine_exit);
     uv_signal_start(&keeper->terminate, on_terminate, SIGTERM);
     if (keeper->config.lifetime_ms)
@@ -309,10 +305,9 @@ static void greet_owner(struct keeper *keeper, const struct buf *early)
 int keeper_main(int owner_socket)
 {
     struct error err;
-    static struct keeper the_keeper = {.lock = -1, .log.fd = -1};
+    static struct keeper the_keeper = {.lock = -1, .log.fd = -1, .listening = -1};
     struct keeper *keeper = &the_keeper;
     cleanup_buf struct buf early = {0};
-    int listener = -1;
 
     prctl(PR_SET_NAME, "msb-keeper");
     signal(SIGPIPE, SIG_IGN);
@@ -327,11 +322,11 @@ int keeper_main(int owner_socket)
     int result = read_request(keeper, &early, &err);
     cancel_with_peer(keeper->owner);
     if (result == 0)
-        result = start(keeper, &listener, &err);
+        result = start(keeper, &err);
     cancel_with_peer(-1);
     uv_loop_init(&keeper->loop);
     if (result == 0)
-        result = watch_everything(keeper, listener, &err);
+        result = watch_everything(keeper, &err);
     if (result < 0) {
         report_failure(keeper, &err);
         clean_up(keeper);

@@ -39,7 +39,8 @@ struct keeper {
     struct route routes[PROTOCOL_STREAMS_MAX]; /* the agent's stream n is routes[n - 1] */
     unsigned active;                           /* routes in use */
     struct output_log log;
-    uv_pipe_t listener;
+    int listening; /* socket */
+    uv_poll_t listener;
     uv_poll_t machine_exit;
     uv_timer_t idle;
     uv_timer_t lifetime;

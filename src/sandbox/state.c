@@ -66,16 +66,21 @@ int state_create(const char *namespace, const char *name, char **folder, struct 
     return lock;
 }
 
+/* The namespace's folder goes with its last sandbox. */
+static void remove_parent(const char *folder)
+{
+    cleanup_free char *parent = xstrdup(folder);
+    *strrchr(parent, '/') = '\0';
+    rmdir(parent);
+}
+
 void state_remove(const char *folder, int lock)
 {
     struct error ignored;
     cleanup_fd int open_gate = gate(&ignored);
     folder_remove(folder, &ignored);
     fd_close(lock);
-    /* The namespace's folder goes with its last sandbox. */
-    cleanup_free char *parent = xstrdup(folder);
-    *strrchr(parent, '/') = '\0';
-    rmdir(parent);
+    remove_parent(folder);
 }
 
 typedef void visit(const char *namespace, const char *name, const char *folder, void *context);
@@ -117,8 +122,10 @@ static void sweep_one(const char *namespace, const char *name, const char *folde
     (void)namespace, (void)name, (void)context;
     struct error ignored;
     cleanup_fd int lock = take_lock(folder, &ignored);
-    if (lock >= 0)
-        folder_remove(folder, &ignored);
+    if (lock < 0)
+        return;
+    folder_remove(folder, &ignored);
+    remove_parent(folder);
 }
 
 void state_sweep(void)

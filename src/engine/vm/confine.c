@@ -164,7 +164,7 @@ static int wait_for(int first, int second, uint64_t deadline, struct error *err)
 /* What the child says before it executes QEMU: the listener, or why it cannot. */
 static int receive_listener(int socket, struct error *err)
 {
-    struct error said;
+    struct error said = {0};
     int listener = -1;
     struct iovec part = {.iov_base = &said, .iov_len = sizeof said};
     union {
@@ -183,7 +183,7 @@ static int receive_listener(int socket, struct error *err)
     }
     if (got == sizeof said) {
         *err = said;
-        return -(int)err->code;
+        return -1;
     }
     return error_set(err, ERROR_IO, "the process for QEMU ended early");
 }
@@ -283,7 +283,7 @@ static int open_volumes(const struct confinement *c, uid_t user, bool as_root, i
         else if ((fds[i] = open(volume->host_path, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
             error_errno(err, errno, "cannot share folder %s", volume->host_path);
         if (fds[i] < 0)
-            return -(int)err->code;
+            return -1;
     }
     return 0;
 }

@@ -243,7 +243,7 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
     if (result < 0) {
         machine_explain(base, err);
         machine_free(base);
-        return -(int)err->code;
+        return -1;
     }
     *machine = made;
     return 0;

@@ -52,7 +52,7 @@ static int make_sparse(const char *folder, const char *name, unsigned size_mb, s
     if (fd < 0 || ftruncate(fd, (off_t)size_mb << 20) < 0) {
         error_errno(err, errno, "cannot create %s", path);
         fd_close(fd);
-        return -(int)err->code;
+        return -1;
     }
     return fd;
 }
@@ -214,15 +214,13 @@ static int boot_and_write(const char *folder, const struct machine_spec *spec,
     bare.volume_count = 0;
     struct vm_machine *machine = NULL;
     cleanup_free char *mounts = xasprintf("%s/mounts", folder);
-    int result = folder_make(mounts, 0700, err);
-    if (result == 0)
-        result = qemu_start(&bare, accelerator, files, mounts, &machine, err);
-    if (result < 0)
-        return result;
+    if (folder_make(mounts, 0700, err) < 0 ||
+        qemu_start(&bare, accelerator, files, mounts, &machine, err) < 0)
+        return -1;
     struct machine *base = &machine->base;
     uint64_t began = clock_monotonic_ms();
     progress_detail("booting");
-    result = agent_greeting(base->agent, BOOT_MS, base->kernel, sizeof base->kernel, err);
+    int result = agent_greeting(base->agent, BOOT_MS, base->kernel, sizeof base->kernel, err);
     log_debug("template: the agent greeted after %llu ms", elapsed_ms(began));
     if (result == 0) {
         progress_detail("warming up");

@@ -1,0 +1,121 @@
+# shellcheck shell=bash
+# What the tests of whole sandboxes share. They all use one home folder, kept between runs, so that
+# templates are built once: MSB_TEST_HOME, made ready by `msb prepare python node`.
+
+REPOSITORY=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+MSB=${MSB_BIN:-$REPOSITORY/build/msb}
+MSB_HOME=${MSB_TEST_HOME:-$REPOSITORY/build/test-home}
+export MSB MSB_HOME
+unset MSB_KERNEL MSB_QEMU MSB_LOG
+
+bats_require_minimum_version 1.5.0
+
+# Anything that takes longer than a minute hangs.
+msb() {
+    timeout --kill-after=5 60 "$MSB" "$@"
+}
+
+setup_file() {
+    msb stop --all >&2
+}
+
+teardown_file() {
+    msb stop --all >&2
+}
+
+# A detached sandbox: start_box NAME [OPTIONS…]
+start_box() {
+    msb exe python --detach --name "$@" -- true </dev/null
+}
+
+# One value of a running sandbox, by its key in `msb ps --json`: status_of NAME KEY
+status_of() {
+    msb ps --json | python3 -c '
+import json, sys
+print(*[box[sys.argv[2]] for box in json.load(sys.stdin) if box["name"] == sys.argv[1]])' "$@"
+}
+
+state_folder() {
+    echo "$MSB_HOME/sandboxes/default/$1"
+}
+
+# Runs a command again until it succeeds: within SECONDS COMMAND…
+within() {
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        if [ "$SECONDS" -ge "$deadline" ]; then
+            echo "not in time: $*" >&2
+            return 1
+        fi
+        sleep 0.05
+    done
+}
+
+is_gone() {
+    ! kill -0 "$1" 2>/dev/null
+}
+
+# Fails and shows both: assert_equal ACTUAL EXPECTED
+assert_equal() {
+    [ "$1" = "$2" ] || {
+        printf 'got:      %s\nexpected: %s\n' "$1" "$2" >&2
+        return 1
+    }
+}
+
+# assert_contains TEXT PART
+assert_contains() {
+    [[ $1 == *"$2"* ]] || {
+        printf 'got:     %s\nwithout: %s\n' "$1" "$2" >&2
+        return 1
+    }
+}
+
+# After `run --separate-stderr`: refused with this exit code, a sentence of ours that says PART, and
+# nothing on stdout: assert_refused EXIT-CODE PART
+assert_refused() {
+    # shellcheck disable=SC2154 # set by bats
+    assert_equal "$status" "$1" && assert_equal "$output" "" &&
+        assert_contains "$stderr" "msb: " && assert_contains "$stderr" "$2"
+}
+
+# Keepers and machines hold files of the home folder open.
+processes_of_home() {
+    local process
+    for process in /proc/[0-9]*; do
+        if find "$process/fd" -maxdepth 1 -lname "$MSB_HOME/*" -print -quit 2>/dev/null | grep -q .; then
+            echo "${process#/proc/} $(tr '\0' ' ' 2>/dev/null <"$process/cmdline")"
+        fi
+    done
+}
+
+# Groups are named after keepers; those of the living belong to other homes or were listed above.
+ownerless_groups() {
+    local group
+    for group in /sys/fs/cgroup/{memory,pids,.}/msb/[0-9]*; do
+        if [ -d "$group" ] && is_gone "${group##*/}"; then
+            echo "$group"
+        fi
+    done
+}
+
+leftovers() {
+    processes_of_home
+    ownerless_groups
+    find "$MSB_HOME/sandboxes" -mindepth 1 -type d
+    find "$MSB_HOME/tmp" -mindepth 1 -maxdepth 1 ! -name lock
+    grep -F " $MSB_HOME/" /proc/mounts || true
+}
+
+nothing_left() {
+    [ -z "$(leftovers)" ]
+}
+
+# An attached sandbox is removed right after its caller has its exit code: so there is some patience.
+assert_nothing_left() {
+    within 5 nothing_left || {
+        leftovers >&2
+        return 1
+    }
+}
