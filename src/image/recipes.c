@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/embed.h"
 #include "base/mem.h"
-#include "image/digest.h"
 
 /* Goes into every hash: raise it when the way of building changes what comes out. */
 #define BUILD_REVISION "1"

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/home.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "image/digest.h"
 
 #define REFERENCE_LIMIT ((size_t)1 << 20)
 #define SUFFIX ".json"

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/home.h"
 #include "base/mem.h"
-#include "image/digest.h"
+#include "base/digest.h"
 #include "image/image.h"
 #include "image/recipes.h"
 #include "image/reference.h"

@@ -102,7 +102,7 @@ static void add_kernel(char ***argv, const struct qemu_files *files)
     add(argv, "-append",
         "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t tsc=reliable tsc_early_khz=%lu "
         "mitigations=off random.trust_cpu=on cgroup_no_v1=all audit=0 psi=0 lsm=landlock "
-        "init_on_alloc=0 hardened_usercopy=off nowatchdog noautogroup",
+        "init_on_alloc=0 hardened_usercopy=off nowatchdog noautogroup cryptomgr.notests",
         host_counter_khz());
 }
 

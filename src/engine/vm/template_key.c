@@ -2,29 +2,19 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/digest.h"
 #include "base/mem.h"
 #include "engine/vm/host.h"
 #include "engine/vm/initramfs.h"
 
 /* Raised when the machine's hardware or the way templates are made changes. */
 #define LAYOUT 1
-
-static char *hex_digest(const void *bytes, size_t length)
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned size = 0;
-    EVP_Digest(bytes, length, digest, &size, EVP_sha256(), NULL);
-    char *text = xmalloc(2 * TEMPLATE_KEY_BYTES + 1);
-    for (size_t i = 0; i < TEMPLATE_KEY_BYTES; i++)
-        snprintf(text + 2 * i, 3, "%02x", digest[i]);
-    return text;
-}
+#define KEY_LENGTH 32
 
 /* A program or kernel is known by where it is and when it changed; reading it would take longer
  * than starting a machine. */
@@ -48,7 +38,8 @@ int template_key(const struct machine_spec *spec, const struct kernel *kernel,
     }
     size_t agent_size;
     const uint8_t *agent = agent_program(&agent_size);
-    cleanup_free char *agent_digest = hex_digest(agent, agent_size);
+    char agent_digest[65], key_digest[65];
+    digest_bytes(agent, agent_size, agent_digest);
 
     cleanup_buf struct buf facts = {0};
     buf_printf(&facts, "layout %d\nimage %s\nlanguage %s\nagent %s\naccelerator %s\n", LAYOUT,
@@ -62,7 +53,9 @@ int template_key(const struct machine_spec *spec, const struct kernel *kernel,
     int result = add_file(&facts, "qemu", qemu, err);
     if (result == 0)
         result = add_file(&facts, "kernel", kernel->vmlinux, err);
-    if (result == 0)
-        *key = hex_digest(buf_data(&facts), buf_length(&facts));
-    return result;
+    if (result < 0)
+        return result;
+    digest_bytes(buf_data(&facts), buf_length(&facts), key_digest);
+    *key = xstrndup(key_digest, KEY_LENGTH);
+    return 0;
 }
