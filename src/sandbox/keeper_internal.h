@@ -17,6 +17,7 @@ struct route {
     uint32_t client_stream;
     uint64_t to_client; /* bytes the agent may still send */
     uint64_t to_agent;  /* bytes the client may still send */
+    unsigned notices;   /* EVENT and EOF frames seen */
     bool in_use;
 };
 

@@ -10,6 +10,8 @@
 
 /* More than anybody can use, little enough that sums never wrap. */
 #define CREDIT_MAX (1ull << 32)
+#define NOTICE_MAX 256
+#define NOTICES_MAX 16
 
 static uint32_t slot_stream(const struct keeper *keeper, const struct route *route)
 {
@@ -83,6 +85,16 @@ static bool spend(uint64_t *budget, const struct frame *frame, struct error *err
         return false;
     }
     *budget -= frame->length;
+    return true;
+}
+
+/* Notices cost no credit, so there may be only few and small ones of them. */
+static bool count_notice(struct route *route, const struct frame *frame, struct error *err)
+{
+    if (frame->length > NOTICE_MAX || ++route->notices > NOTICES_MAX) {
+        error_set(err, ERROR_PROTOCOL, "too many or too large notices");
+        return false;
+    }
     return true;
 }
 
@@ -163,9 +175,12 @@ static bool take_from_agent(struct keeper *keeper, struct route *route, const st
             return false;
         break;
     case FRAME_DATA:
+        if (!spend(&route->to_client, frame, err))
+            return false;
+        break;
     case FRAME_EOF:
     case FRAME_EVENT:
-        if (!spend(&route->to_client, frame, err))
+        if (!count_notice(route, frame, err))
             return false;
         break;
     case FRAME_END:

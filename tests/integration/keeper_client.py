@@ -1,0 +1,68 @@
+"""A client of a running keeper, for tests and benchmarks: speaks frames on its socket."""
+import json
+import os
+import socket
+import struct
+
+from agent_harness import DATA, END, EOF, OPEN, RUN, STDIN, decode_fields, encode_fields
+
+STATUS = 65
+
+
+class Keeper:
+    def __init__(self, home, name, namespace="default"):
+        self.socket = socket.socket(socket.AF_UNIX)
+        folder = os.open(os.path.join(home, "sandboxes", namespace, name), os.O_PATH)
+        try:
+            self.socket.connect("/proc/self/fd/%d/keeper.sock" % folder)
+        finally:
+            os.close(folder)
+        self.received = b""
+        self.stream = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *reason):
+        self.socket.close()
+
+    def send(self, kind, detail=0, payload=b""):
+        self.socket.sendall(
+            struct.pack("<IIBBH", len(payload), self.stream, kind, detail, 0) + payload)
+
+    def frame(self):
+        while True:
+            if len(self.received) >= 12:
+                length, stream, kind, detail, _ = struct.unpack_from("<IIBBH", self.received)
+                if len(self.received) >= 12 + length:
+                    payload = self.received[12:12 + length]
+                    self.received = self.received[12 + length:]
+                    return stream, kind, detail, payload
+            piece = self.socket.recv(65536)
+            if not piece:
+                raise EOFError("the keeper closed the connection")
+            self.received += piece
+
+    def finish(self):
+        """Output by channel, and the fields of the end."""
+        output = {}
+        while True:
+            stream, kind, detail, payload = self.frame()
+            if stream != self.stream:
+                continue
+            if kind == DATA:
+                output[detail] = output.get(detail, b"") + payload
+            if kind == END:
+                return output, decode_fields(payload)
+
+    def run(self, code, language="python"):
+        self.stream += 1
+        self.send(OPEN, RUN, encode_fields({"language": language}))
+        self.send(DATA, STDIN, code.encode())
+        self.send(EOF, STDIN)
+        return self.finish()
+
+    def status(self):
+        self.stream += 1
+        self.send(OPEN, STATUS)
+        return json.loads(self.finish()[1]["status"])
