@@ -20,7 +20,7 @@
 
 #define VOLUME_TAG "msb-volumes"
 #define VOLUME_FOLDER "/run/msb/volumes"
-#define VOLUME_OPTIONS "trans=virtio,version=9p2000.L,msize=512000,cache=none"
+#define VOLUME_OPTIONS "trans=virtio,version=9p2000.L,msize=512000,cache=mmap"
 
 static bool ours;
 

@@ -30,7 +30,7 @@
 
 struct child {
     const struct confinement *confinement;
-    const int *volume_fds;
+    int *volume_trees;
     bool as_root;
     int parent; /* our end of the conversation with the caller */
 };
@@ -99,7 +99,7 @@ static _Noreturn void child_main(struct child *child)
     if (recv(child->parent, &go, 1, 0) != 1)
         _exit(1);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int result = confine_enter_root(child->confinement, child->volume_fds, child->as_root, &err);
+    int result = confine_enter_root(child->confinement, child->volume_trees, child->as_root, &err);
     if (result == 0)
         result = arrange_descriptors(child, null, &err);
     if (result == 0)
@@ -273,16 +273,12 @@ static int see_through(int socket, pid_t process, int pidfd, const struct confin
     return answer_opens(listener, process, pidfd, c, deadline, err);
 }
 
-static int open_volumes(const struct confinement *c, uid_t user, bool as_root, int *fds,
-                        struct error *err)
+/* An ordinary user's folders need no preparation: QEMU runs with that user's id. */
+static int prepare_volumes(const struct confinement *c, uid_t user, int *trees, struct error *err)
 {
     for (size_t i = 0; i < c->volume_count; i++) {
-        const struct machine_volume *volume = &c->volumes[i];
-        if (as_root)
-            fds[i] = confine_prepare_volume(volume, user, err);
-        else if ((fds[i] = open(volume->host_path, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
-            error_errno(err, errno, "cannot share folder %s", volume->host_path);
-        if (fds[i] < 0)
+        trees[i] = confine_prepare_volume(&c->volumes[i], user, err);
+        if (trees[i] < 0)
             return -1;
     }
     return 0;
@@ -318,18 +314,19 @@ int confine_start(const struct confinement *confinement, pid_t *process, int *pi
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return error_errno(err, errno, "cannot make a socket pair");
     cleanup_fd int ours = sockets[0];
-    int volume_fds[64];
-    memset(volume_fds, -1, sizeof volume_fds);
+    int volume_trees[64];
+    memset(volume_trees, -1, sizeof volume_trees);
 
     struct child child = {.confinement = confinement,
-                          .volume_fds = volume_fds,
+                          .volume_trees = volume_trees,
                           .as_root = as_root,
                           .parent = sockets[1]};
     *process = -1;
     *pidfd = -1;
-    int result = confinement->volume_count > sizeof volume_fds / sizeof volume_fds[0]
+    int result = confinement->volume_count > sizeof volume_trees / sizeof volume_trees[0]
                      ? error_set(err, ERROR_LIMIT, "at most 64 folders can be shared")
-                     : open_volumes(confinement, user, as_root, volume_fds, err);
+                 : as_root ? prepare_volumes(confinement, user, volume_trees, err)
+                           : 0;
     if (result == 0)
         result = spawn(&child, process, pidfd, err);
     fd_close(sockets[1]);
@@ -340,7 +337,7 @@ int confine_start(const struct confinement *confinement, pid_t *process, int *pi
         result = see_through(ours, *process, *pidfd, confinement, err);
     }
     for (size_t i = 0; i < confinement->volume_count; i++)
-        fd_close(volume_fds[i]);
+        fd_close(volume_trees[i]);
     if (result < 0 && *process > 0) {
         kill(*process, SIGKILL);
         waitpid(*process, NULL, 0);

@@ -82,6 +82,8 @@ static const int allowed[] = {
     SCMP_SYS(fremovexattr),
     SCMP_SYS(lgetxattr),
     SCMP_SYS(llistxattr),
+    SCMP_SYS(lsetxattr),
+    SCMP_SYS(lremovexattr),
     /* waiting */
     SCMP_SYS(poll),
     SCMP_SYS(ppoll),
@@ -159,8 +161,30 @@ static const int allowed[] = {
 };
 
 /* A shared folder must not become a way to plant setuid programs on the host: calls that give a
- * file its mode exist only without those bits. */
+ * file its mode (the argument of that number) work only without those bits. */
+static const struct {
+    int call;
+    unsigned mode_argument;
+} mode_setters[] = {
+    {SCMP_SYS(chmod), 1},   {SCMP_SYS(fchmod), 1},  {SCMP_SYS(fchmodat), 2},
+    {SCMP_SYS(mkdirat), 2}, {SCMP_SYS(mknodat), 2},
+};
+
+#define HAS_BIT(argument, bit) SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, bit, bit)
 #define NO_SETID(argument) SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, S_ISUID | S_ISGID, 0)
+
+static int add_mode_setters(scmp_filter_ctx filter)
+{
+    int result = 0;
+    for (size_t i = 0; i < sizeof mode_setters / sizeof mode_setters[0]; i++) {
+        int call = mode_setters[i].call;
+        unsigned mode = mode_setters[i].mode_argument;
+        result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 1, NO_SETID(mode));
+        result |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 1, HAS_BIT(mode, S_ISUID));
+        result |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 1, HAS_BIT(mode, S_ISGID));
+    }
+    return result;
+}
 
 #define LOW_32 0xffffffffu
 #define BY_NAME SCMP_A0(SCMP_CMP_MASKED_EQ, LOW_32, (uint32_t)AT_FDCWD)
@@ -171,10 +195,7 @@ static int add_rules(scmp_filter_ctx filter)
     int result = 0;
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
         result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
-    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fchmod), 1, NO_SETID(1));
-    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fchmodat), 1, NO_SETID(2));
-    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mkdirat), 1, NO_SETID(2));
-    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mknodat), 1, NO_SETID(2));
+    result |= add_mode_setters(filter);
     /* Threads, not processes. clone3 hides its flags behind a pointer and is left out. */
     result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
                                SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));

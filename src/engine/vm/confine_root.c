@@ -75,25 +75,25 @@ int confine_prepare_volume(const struct machine_volume *volume, uid_t user, stru
     return steal_fd(&tree);
 }
 
-static int attach_volume(int fd, bool prepared, bool read_only, size_t index, struct error *err)
+static int attach_volume(int tree, size_t index, struct error *err)
 {
     char target[64];
     snprintf(target, sizeof target, "." CONFINE_VOLUMES "/%zu", index);
-    if (mkdir(target, 0755) < 0)
-        return error_errno(err, errno, "cannot make %s", target);
-    cleanup_fd int made = -1;
-    if (!prepared) {
-        made = open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-        struct mount_attr attributes = {
-            .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0),
-        };
-        if (made < 0 || mount_setattr(made, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
-            return error_errno(err, errno, "cannot prepare shared folder %zu", index);
-        fd = made;
-    }
-    if (move_mount(fd, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+    if (mkdir(target, 0755) < 0 ||
+        move_mount(tree, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return error_errno(err, errno, "cannot attach shared folder %zu", index);
     return 0;
+}
+
+static int clone_tree(const char *path, bool read_only, struct error *err)
+{
+    cleanup_fd int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    struct mount_attr attributes = {
+        .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0),
+    };
+    if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
+        return error_errno(err, errno, "cannot show %s", path);
+    return steal_fd(&tree);
 }
 
 /* Something of the host that is visible inside under its own name: a mount that is not attached
@@ -117,13 +117,8 @@ static int look_at(const char *path, struct sight *sight, struct error *err)
         return readlink(path, sight->link, sizeof sight->link - 1) < 0
                    ? error_errno(err, errno, "cannot read link %s", path)
                    : 0;
-    struct mount_attr attributes = {.attr_set =
-                                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
-    sight->tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (sight->tree < 0 ||
-        mount_setattr(sight->tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
-        return error_errno(err, errno, "cannot show %s", path);
-    return 0;
+    sight->tree = clone_tree(path, true, err);
+    return sight->tree < 0 ? -1 : 0;
 }
 
 static int show(const struct sight *sight, struct error *err)
@@ -162,8 +157,23 @@ static int become_user(bool drop_groups, struct error *err)
     return 0;
 }
 
+/* Only the processes' own folders of it: QEMU changes modes by way of /proc/self/fd. */
+static int mount_proc(struct error *err)
+{
+    cleanup_fd int system = fsopen("proc", FSOPEN_CLOEXEC);
+    if (system < 0 || fsconfig(system, FSCONFIG_SET_STRING, "subset", "pid", 0) < 0 ||
+        fsconfig(system, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return error_errno(err, errno, "cannot make a proc file system");
+    cleanup_fd int tree =
+        fsmount(system, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    if (tree < 0 || mkdir("./proc", 0755) < 0 ||
+        move_mount(tree, "", AT_FDCWD, "./proc", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return error_errno(err, errno, "cannot mount a proc file system");
+    return 0;
+}
+
 static int furnish(const struct confinement *confinement, const struct sight *sights, size_t count,
-                   const int *volume_fds, bool prepared, struct error *err)
+                   const int *volume_trees, struct error *err)
 {
     int result = 0;
     for (size_t i = 0; i < count && result == 0; i++)
@@ -171,7 +181,10 @@ static int furnish(const struct confinement *confinement, const struct sight *si
     if (result == 0 && mkdir("." CONFINE_VOLUMES, 0755) < 0)
         result = error_errno(err, errno, "cannot make a place for shared folders");
     for (size_t i = 0; i < confinement->volume_count && result == 0; i++)
-        result = attach_volume(volume_fds[i], prepared, confinement->volumes[i].read_only, i, err);
+        result = attach_volume(volume_trees[i], i, err);
+    /* Without shared folders nothing needs it. */
+    if (result == 0 && confinement->volume_count)
+        result = mount_proc(err);
     return result;
 }
 
@@ -195,7 +208,7 @@ static int enter_fresh_root(int place, struct error *err)
  * Host paths are looked up while we are still who we were: the new user may not even enter the
  * home folder. Only the new user can make files in the new root, for only its id exists there.
  */
-int confine_enter_root(const struct confinement *confinement, const int *volume_fds, bool prepared,
+int confine_enter_root(const struct confinement *confinement, int *volume_trees, bool as_root,
                        struct error *err)
 {
     struct sight sights[16];
@@ -203,15 +216,20 @@ int confine_enter_root(const struct confinement *confinement, const int *volume_
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return error_errno(err, errno, "cannot make mounts private");
     int result = look_at_all(confinement, sights, sizeof sights / sizeof sights[0], &count, err);
+    for (size_t i = 0; i < confinement->volume_count && result == 0 && !as_root; i++) {
+        const struct machine_volume *volume = &confinement->volumes[i];
+        volume_trees[i] = clone_tree(volume->host_path, volume->read_only, err);
+        result = volume_trees[i] < 0 ? -1 : 0;
+    }
     cleanup_fd int place = open(confinement->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (result == 0 && place < 0)
         result = error_errno(err, errno, "cannot open %s", confinement->folder);
     if (result == 0)
-        result = become_user(prepared, err);
+        result = become_user(as_root, err);
     if (result == 0)
         result = enter_fresh_root(place, err);
     if (result == 0)
-        result = furnish(confinement, sights, count, volume_fds, prepared, err);
+        result = furnish(confinement, sights, count, volume_trees, err);
     if (result < 0)
         return result;
 

@@ -13,8 +13,8 @@
 int confine_prepare_volume(const struct machine_volume *volume, uid_t user, struct error *err);
 
 /*
- * Inside the new namespaces: builds the root and moves into it. volume_fds[i] is either what
- * confine_prepare_volume returned (prepared) or a descriptor of the folder itself.
+ * Inside the new namespaces: becomes the user, builds the root and moves into it. As root,
+ * volume_trees holds what confine_prepare_volume returned; otherwise it is filled here.
  */
-int confine_enter_root(const struct confinement *confinement, const int *volume_fds, bool prepared,
+int confine_enter_root(const struct confinement *confinement, int *volume_trees, bool as_root,
                        struct error *err);
