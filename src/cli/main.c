@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -106,5 +107,8 @@ int main(int argc, char **argv)
         command_help(command);
         return 0;
     }
-    return run_command(command, argc - 2, argv + 2);
+    int result = run_command(command, argc - 2, argv + 2);
+    /* Not by return: libuv would wait for its threads, and one of them may wait for our stdin. */
+    fflush(NULL);
+    _exit(result);
 }

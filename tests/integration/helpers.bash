@@ -10,13 +10,19 @@ unset MSB_KERNEL MSB_QEMU MSB_LOG
 
 bats_require_minimum_version 1.5.0
 
-# Anything that takes longer than a minute hangs.
+# What takes longer than this hangs; the longest is the building of a template on a busy host.
 msb() {
-    timeout --kill-after=5 60 "$MSB" "$@"
+    timeout --kill-after=5 90 "$MSB" "$@"
 }
 
 setup_file() {
+    msb prepare python node >&2
     msb stop --all >&2
+}
+
+# A test that failed half-way must not make others fail.
+teardown() {
+    [ -n "$BATS_TEST_COMPLETED" ] || msb stop --all >&2
 }
 
 teardown_file() {

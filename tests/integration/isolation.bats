@@ -1,0 +1,167 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2154 # variables meant inside; stderr is set by bats
+# The machine is one of its own, and QEMU around it is walled in.
+load helpers
+
+setup_file() {
+    msb prepare python >&2
+    msb stop --all >&2
+    mkdir -p "$BATS_FILE_TMPDIR/shared"
+    msb exe python -d -n jail-box -v "$BATS_FILE_TMPDIR/shared:/data" -- true
+    QEMU=$(status_of jail-box machine_pid)
+    KEEPER=$(status_of jail-box keeper_pid)
+    export QEMU KEEPER
+}
+
+# All tests look at the one sandbox.
+teardown() {
+    :
+}
+
+field_of_qemu() {
+    awk -v key="$1:" '$1 == key {print $2}' "/proc/$QEMU/status"
+}
+
+# The template that the sandbox was cloned from, seen from QEMU's open files.
+template_folder() {
+    dirname "$(find "/proc/$QEMU/fd" -lname "$MSB_HOME/templates/*" -printf '%l\n' | head -1)"
+}
+
+@test "the kernel inside is another one" {
+    run msb exec jail-box -- uname -r
+    [ "$output" != "$(uname -r)" ]
+    assert_equal "$output" "$(status_of jail-box guest_kernel)"
+}
+
+@test "there is no network device but loopback" {
+    run msb exec jail-box -- ls /sys/class/net
+    assert_equal "$output" lo
+    run msb exec jail-box -- sudo sh -c 'ls /sys/bus/pci/devices 2>/dev/null; cat /proc/net/route | tail -n +2'
+    assert_equal "$output" ""
+}
+
+@test "loopback works inside and is not the host's" {
+    python3 -m http.server --bind 127.0.0.1 18099 >/dev/null 2>&1 &
+    local server=$!
+    within 5 curl --silent --output /dev/null http://127.0.0.1:18099
+    run msb exec jail-box -- curl --silent --max-time 5 http://127.0.0.1:18099
+    kill "$server"
+    assert_equal "$status" 7
+}
+
+@test "root inside changes nothing of the template" {
+    local folder before
+    folder=$(template_folder)
+    before=$(stat -c '%n %s %y' "$folder"/{ram,state,disk,overlay})
+    msb exec jail-box -- sudo sh -c 'head -c 200M /dev/urandom >/dev/shm/a; head -c 50M /dev/urandom >/var/a
+        sync; rm /dev/shm/a'
+    assert_equal "$(stat -c '%n %s %y' "$folder"/{ram,state,disk,overlay})" "$before"
+    run msb exe python -- ls /var/a
+    [ "$status" -ne 0 ]
+}
+
+@test "the image cannot be written, also by root" {
+    run msb exec jail-box -- sudo sh -c 'echo x >/dev/vda; sync; head -c 1 /dev/vda >/dev/null && echo readable'
+    assert_contains "$output" "readable"
+    local image
+    image=$(status_of jail-box image_path)
+    assert_equal "$(stat -c %a "$image")" 444
+    find "/proc/$QEMU/fd" -lname "$image" -printf '%f\n' | while read -r fd; do
+        assert_equal $((0$(awk '/^flags/ {print $2}' "/proc/$QEMU/fdinfo/$fd") & 3)) 0
+    done
+}
+
+@test "QEMU is the keeper's child" {
+    assert_equal "$(awk '{print $4}' "/proc/$QEMU/stat")" "$KEEPER"
+}
+
+@test "QEMU has namespaces of its own" {
+    local name
+    for name in user mnt pid_for_children net ipc uts; do
+        [ "$(readlink "/proc/$QEMU/ns/$name")" != "$(readlink "/proc/self/ns/$name")" ]
+    done
+}
+
+@test "QEMU has no rights and cannot get any" {
+    [ "$(field_of_qemu Uid)" -ne 0 ]
+    [ "$(field_of_qemu Gid)" -ne 0 ]
+    assert_equal "$(field_of_qemu NoNewPrivs)" 1
+    assert_equal "$(field_of_qemu Seccomp)" 2
+    assert_equal "$(field_of_qemu CapEff)" 0000000000000000
+    assert_equal "$(field_of_qemu CapPrm)" 0000000000000000
+    assert_equal "$(awk '$1 == "Groups:" {print NF}' "/proc/$QEMU/status")" 1
+}
+
+@test "no two machines share a user" {
+    start_box second-box
+    [ "$(awk '/^Uid:/ {print $2}' "/proc/$(status_of second-box machine_pid)/status")" != "$(field_of_qemu Uid)" ]
+    msb stop second-box
+}
+
+@test "QEMU sees libraries, its firmware and the shared folders, nothing else" {
+    run ls "/proc/$QEMU/root"
+    assert_equal "$(tr '\n' ' ' <<<"$output")" "lib lib64 usr volumes "
+    run ls "/proc/$QEMU/root/usr" "/proc/$QEMU/root/usr/bin"
+    [[ $output != *sbin* ]]
+    assert_equal "$(ls "/proc/$QEMU/root/usr/bin")" "$(basename "$(readlink "/proc/$QEMU/exe")")"
+    assert_equal "$(ls "/proc/$QEMU/root/volumes")" 0
+}
+
+@test "QEMU's root cannot be written" {
+    run touch "/proc/$QEMU/root/new"
+    [ "$status" -ne 0 ]
+    run touch "/proc/$QEMU/root/usr/lib/new"
+    [ "$status" -ne 0 ]
+}
+
+@test "QEMU holds the template for reading only" {
+    local count=0 fd
+    for fd in $(find "/proc/$QEMU/fd" -lname "$MSB_HOME/templates/*" -printf '%f\n'); do
+        assert_equal $((0$(awk '/^flags/ {print $2}' "/proc/$QEMU/fdinfo/$fd") & 3)) 0
+        count=$((count + 1))
+    done
+    [ "$count" -ge 1 ]
+    # No mapping of the memory file is both shared and writable.
+    run grep -E '^[^ ]+ .w.s .*/templates/' "/proc/$QEMU/maps"
+    assert_equal "$output" ""
+}
+
+@test "QEMU has only the descriptors it needs" {
+    local others
+    others=$(find "/proc/$QEMU/fd" -type l -printf '%l\n' | grep -vE \
+        '^(socket|pipe|anon_inode):|^/dev/null$|^/memfd:|^/dev/kvm$' |
+        grep -vF -e "$MSB_HOME/templates/" -e "$MSB_HOME/images/" -e "$(state_folder jail-box)/disk" |
+        grep -vF "$BATS_FILE_TMPDIR/shared" | grep -v '^/volumes\|^/$' || true)
+    assert_equal "$others" ""
+}
+
+@test "host memory and processes of a sandbox are capped" {
+    local limit processes
+    limit=$(cat "/sys/fs/cgroup/memory/msb/$KEEPER/memory.limit_in_bytes" 2>/dev/null ||
+        cat "/sys/fs/cgroup/msb/$KEEPER/memory.max")
+    processes=$(cat "/sys/fs/cgroup/pids/msb/$KEEPER/pids.max" 2>/dev/null ||
+        cat "/sys/fs/cgroup/msb/$KEEPER/pids.max")
+    [ "$limit" -gt $((1024 << 20)) ]
+    [ "$limit" -le $((2048 << 20)) ]
+    [ "$processes" -le 512 ]
+    grep -q "/msb/$KEEPER\$" "/proc/$QEMU/cgroup"
+}
+
+@test "code that eats all memory ends alone" {
+    run --separate-stderr msb exec jail-box -- python3 -c 'x = bytearray(3 << 30)'
+    [ "$status" -ne 0 ]
+    run msb exec jail-box -- echo alive
+    assert_equal "$output" alive
+}
+
+@test "a fork bomb leaves the sandbox answering" {
+    run --separate-stderr msb exec jail-box --timeout 3 -- bash -c 'f() { f | f & }; f; sleep 100'
+    [ "$status" -ne 0 ]
+    run msb exec jail-box -- echo alive
+    assert_equal "$output" alive
+}
+
+@test "nothing is left" {
+    msb stop jail-box
+    assert_nothing_left
+}
