@@ -128,7 +128,7 @@ static void on_adopted(void *owner, const struct context_outcome *outcome)
     free(notice);
     if (outcome->err && !adoption->err.code)
         adoption->err = *outcome->err;
-    else if ((outcome->died || !outcome->ok) && !adoption->err.code)
+    else if ((outcome->died || outcome->exit_code) && !adoption->err.code)
         error_set(&adoption->err, ERROR_UNAVAILABLE, "an interpreter died while it was adopted");
     if (--adoption->waiting == 0)
         finish(adoption);

@@ -116,14 +116,14 @@ static void conclude(void *owner)
         begin_next(context, false);
 }
 
-static void on_done(void *owner, bool ok)
+static void on_done(void *owner, int exit_code)
 {
     struct context *context = owner;
     if (!context->busy) {
         context->driver.events->broken(owner, "an end without a call");
         return;
     }
-    context->outcome.ok = ok;
+    context->outcome.exit_code = exit_code;
     loop_timer_stop(&context->grace);
     output_settle_both(context->outputs, conclude, context);
 }

@@ -24,9 +24,9 @@ bool context_is_running(const struct context *context);
 /* How a call ended. */
 struct context_outcome {
     const struct error *err; /* it could not be made at all; nothing else counts then */
-    bool ok;
-    bool interrupted; /* it was asked to stop, in time or not */
-    bool died;        /* the interpreter ended, with this status */
+    int exit_code;           /* 0 when the code went well */
+    bool interrupted;        /* it was asked to stop, in time or not */
+    bool died;               /* the interpreter ended, with this status */
     int status;
 };
 

@@ -96,9 +96,9 @@ static enum step take_done(struct driver *driver, uint32_t length)
         return broken(driver, "a malformed end of a call");
     if (buf_length(&driver->received) < HEADER + 1)
         return STEP_MORE_BYTES;
-    bool ok = buf_data(&driver->received)[HEADER] == 1;
+    int exit_code = buf_data(&driver->received)[HEADER];
     buf_consume(&driver->received, HEADER + 1);
-    driver->events->done(driver->owner, ok);
+    driver->events->done(driver->owner, exit_code);
     /* The call may have been ended and the driver closed. */
     return STEP_STOP;
 }

@@ -6,7 +6,7 @@
  *                     a  adopt: 32 bytes of entropy, then cwd and NAME=value…, each ended by NUL
  *   from the driver   o  bytes for stdout, e  for stderr (at most DRIVER_PIECE_MAX each)
  *                     j  a record for the results channel
- *                     d  done: u8, 1 when all went well
+ *                     d  done: u8, the exit code, 0 when all went well
  *
  * User code lives in the same process and can write to the channel: whatever does not fit the
  * rules is reported as broken, and the interpreter is replaced.
@@ -22,7 +22,7 @@
 #define DRIVER_RECORD_MAX (64u * 1024 * 1024)
 
 struct driver_events {
-    void (*done)(void *owner, bool ok);
+    void (*done)(void *owner, int exit_code);
     void (*broken)(void *owner, const char *why);
     /* After driver_settle: everything that was sent is delivered. */
     void (*settled)(void *owner);

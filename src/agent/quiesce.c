@@ -44,7 +44,7 @@ static void on_ended(void *owner, const struct context_outcome *outcome)
     free(rehearsal);
     if (outcome->err && !quiesce->err.code)
         quiesce->err = *outcome->err;
-    else if ((outcome->died || !outcome->ok) && !quiesce->err.code)
+    else if ((outcome->died || outcome->exit_code) && !quiesce->err.code)
         error_set(&quiesce->err, ERROR_UNAVAILABLE, "an interpreter failed its first call");
     if (--quiesce->waiting == 0)
         finish(quiesce);

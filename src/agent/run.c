@@ -46,7 +46,7 @@ static void on_ended(void *owner, const struct context_outcome *ended)
         end_with_error(run, ended->err);
         return;
     }
-    struct outcome outcome = {.verdict = VERDICT_EXITED, .exit_code = ended->ok ? 0 : 1};
+    struct outcome outcome = {.verdict = VERDICT_EXITED, .exit_code = ended->exit_code};
     if (ended->died)
         outcome = spawn_ended(ended->status);
     if (run->stopped)

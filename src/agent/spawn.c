@@ -69,6 +69,10 @@ static bool place_fds(const struct spawn *spawn, int report)
     for (int i = 0; i < spawn->fd_count; i++) {
         if (dup2(high[i], i) < 0)
             return false;
+        /* Pipes and terminals are the program's own: it may open /dev/stdout as such. */
+        struct stat status;
+        if (fstat(i, &status) == 0 && (S_ISFIFO(status.st_mode) || isatty(i)))
+            fchown(i, spawn->account->uid, spawn->account->gid);
     }
     syscall(SYS_close_range, (unsigned)spawn->fd_count, (unsigned)report - 1, 0);
     syscall(SYS_close_range, (unsigned)report + 1, ~0U, 0);

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,8 +87,20 @@ static void set_log_level(void)
     }
 }
 
+/* A descriptor that is closed would be given to the next file opened, and taken for stdin or
+ * stdout there. */
+static void open_standard_descriptors(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    fd_close(fd);
+}
+
 int main(int argc, char **argv)
 {
+    open_standard_descriptors();
     title_init(argc, argv);
     signal(SIGPIPE, SIG_IGN);
     set_log_level();

@@ -25,7 +25,7 @@ static int show(const json_t *record)
     const char *traceback = json_string_value(json_object_get(record, "traceback"));
     if (type && strcmp(type, "result") == 0 && text)
         return put(STDOUT_FILENO, text);
-    if (type && strcmp(type, "error") == 0 && traceback)
+    if (type && strcmp(type, "error") == 0 && traceback && traceback[0])
         return put(STDERR_FILENO, traceback);
     return 0;
 }

@@ -164,25 +164,6 @@ static int settle_blob(const char *blob, const char *place, struct error *err)
     return 0;
 }
 
-int store_add(const char *blob, const struct image *config, const char *recipe_hash,
-              struct error *err)
-{
-    char hex[65];
-    struct stat status;
-    int result = digest_file(blob, hex, err);
-    if (result < 0)
-        return result;
-    if (stat(blob, &status) < 0)
-        return error_errno(err, errno, "cannot read %s", blob);
-    cleanup_free char *digest = xasprintf("sha256:%s", hex);
-    cleanup_free char *place = blob_path(digest);
-    result = settle_blob(blob, place, err);
-    if (result < 0)
-        return result;
-    cleanup_json json_t *root = encode(config, digest, (uint64_t)status.st_size, recipe_hash);
-    return write_reference(config->reference, root, err);
-}
-
 int store_lock(const char *reference, struct error *err)
 {
     cleanup_free char *path = home_path("images/locks/%s", reference);
@@ -226,4 +207,50 @@ int image_list(char ***references, struct error *err)
     }
     fts_close(tree);
     return 0;
+}
+
+/* Removes the blob of an image that was replaced, unless another reference stands for it too. */
+static void forget_blob(const char *digest)
+{
+    struct error ignored;
+    cleanup_strv char **references = NULL;
+    bool used = image_list(&references, &ignored) < 0;
+    for (size_t i = 0; !used && references && references[i]; i++) {
+        struct image image;
+        if (store_load(references[i], &image, NULL, &ignored) < 0)
+            continue;
+        used = strcmp(image.digest, digest) == 0;
+        image_release(&image);
+    }
+    cleanup_free char *path = blob_path(digest);
+    if (!used)
+        unlink(path);
+}
+
+int store_add(const char *blob, const struct image *config, const char *recipe_hash,
+              struct error *err)
+{
+    char hex[65];
+    struct stat status;
+    int result = digest_file(blob, hex, err);
+    if (result < 0)
+        return result;
+    if (stat(blob, &status) < 0)
+        return error_errno(err, errno, "cannot read %s", blob);
+    cleanup_free char *digest = xasprintf("sha256:%s", hex);
+    cleanup_free char *place = blob_path(digest);
+    result = settle_blob(blob, place, err);
+    if (result < 0)
+        return result;
+    struct error none;
+    struct image before;
+    bool replaces = store_load(config->reference, &before, NULL, &none) == 0;
+    cleanup_json json_t *root = encode(config, digest, (uint64_t)status.st_size, recipe_hash);
+    result = write_reference(config->reference, root, err);
+    if (replaces) {
+        if (result == 0)
+            forget_blob(before.digest);
+        image_release(&before);
+    }
+    return result;
 }

@@ -8,8 +8,6 @@
 #include "proto/outcome.h"
 #include "sandbox/keeper_internal.h"
 
-/* More than anybody can use, little enough that sums never wrap. */
-#define CREDIT_MAX (1ull << 32)
 #define NOTICE_MAX 256
 #define NOTICES_MAX 16
 
@@ -74,7 +72,8 @@ static bool add_credit(uint64_t *budget, const struct frame *frame, struct error
     uint32_t amount;
     if (frame_credit(frame, &amount, err) < 0)
         return false;
-    *budget = *budget + amount > CREDIT_MAX ? CREDIT_MAX : *budget + amount;
+    /* Credit is given back, never made: more would be a way to fill our memory. */
+    *budget = *budget + amount > PROTOCOL_WINDOW ? PROTOCOL_WINDOW : *budget + amount;
     return true;
 }
 

@@ -200,8 +200,8 @@ for junk in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 4096, header(2**32 - 1, 1, 3, 
     except (ConnectionError, TimeoutError):
         pass
 END
-    run msb exec tough -- echo alive
-    assert_equal "$output" alive
+    # What the junk started is being cancelled.
+    within 5 msb exec tough -- true
     msb stop tough
 }
 

@@ -128,7 +128,7 @@ function describeError(error) {
     type: 'error',
     name: String(error.name),
     value: String(error.message),
-    traceback: cutStack(error.stack),
+    traceback: error instanceof SystemExit ? '' : cutStack(error.stack),
   };
 }
 
@@ -192,18 +192,18 @@ function interruption() {
 
 async function run(payload) {
   const filename = `<call-${++count}>`;
-  let ok = true;
+  let exitCode = 0;
   try {
     const interrupted = interruption();
     const value = await Promise.race([interrupted, valueOf(payload.toString(), filename)]);
     if (value !== undefined) sendRecord({ type: 'result', text: util.inspect(value) });
   } catch (error) {
-    ok = false;
+    exitCode = error instanceof SystemExit ? Number(error.message) & 255 : 1;
     sendRecord(describeError(error));
   }
   call = null;
   session.post('Runtime.releaseObjectGroup', { objectGroup: 'call' });
-  send('d', Buffer.from([ok ? 1 : 0]));
+  send('d', Buffer.from([exitCode]));
 }
 
 async function rehearse(payload) {
@@ -234,7 +234,7 @@ function adopt(payload) {
   }
   offerModules();
   seedRandom(payload.subarray(0, 32));
-  send('d', Buffer.from([1]));
+  send('d', Buffer.from([0]));
 }
 
 function serve() {

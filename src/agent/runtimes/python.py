@@ -112,7 +112,20 @@ def hide_driver(error):
         error = error.__cause__ or error.__context__
 
 
+def exit_code(error):
+    """What a program that ends with this exception gives to its caller."""
+    if not isinstance(error, SystemExit):
+        return 1
+    if error.code is None:
+        return 0
+    return error.code & 255 if isinstance(error.code, int) else 1
+
+
 def describe_error(error):
+    if isinstance(error, SystemExit):
+        # An end that was asked for. What it says, if anything, is all that a program would print.
+        said = "" if error.code is None or isinstance(error.code, int) else str(error.code)
+        return {"type": "error", "name": "SystemExit", "value": str(error), "traceback": said}
     formatted = traceback.TracebackException(type(error), error, error.__traceback__)
     hide_driver(formatted)
     try:
@@ -219,11 +232,11 @@ class Driver:
     def run(self, code):
         self.done(self.execute(code))
 
-    def done(self, ok):
-        self.channel.send(b"d", b"\x01" if ok else b"\x00")
+    def done(self, exit_code):
+        self.channel.send(b"d", bytes([exit_code]))
 
     def execute(self, code):
-        """Runs one call and reports all but its end; whether it went well."""
+        """Runs one call and reports all but its end; its exit code."""
         self.count += 1
         filename = "<call-%d>" % self.count
         text = code.decode("utf-8", "replace")
@@ -237,29 +250,26 @@ class Driver:
             self.leave_child(error)
         self.flush()
         self.channel.interrupted = False
-        if error is not None:
-            self.record(describe_error(error))
-        return error is None
+        if error is None:
+            return 0
+        self.record(describe_error(error))
+        return exit_code(error)
 
     def leave_child(self, error):
-        code = 0
-        if isinstance(error, SystemExit):
-            code = error.code if isinstance(error.code, int) else int(error.code is not None)
-        elif error is not None:
-            code = 1
+        if error is not None:
             os.write(2, describe_error(error)["traceback"].encode("utf-8", "replace"))
         self.flush()
-        os._exit(code & 255)
+        os._exit(0 if error is None else exit_code(error))
 
     def rehearse(self, code):
         """A first call that leaves no trace. Its end is told last: then the process is at rest."""
-        ok = self.execute(code)
+        result = self.execute(code)
         self.count = 0
         linecache.cache.pop("<call-1>", None)
         self.new_main()
         gc.collect()
         gc.freeze()
-        self.done(ok)
+        self.done(result)
 
     def adopt(self, payload):
         """This process may be a copy of another: nothing random of before may go on."""
@@ -274,7 +284,7 @@ class Driver:
             except OSError:
                 pass
         reseed(entropy)
-        self.done(True)
+        self.done(0)
 
     def serve(self):
         handlers = {"r": self.run, "w": self.rehearse, "a": self.adopt}
