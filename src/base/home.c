@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -40,15 +39,11 @@ const char *home_folder(void)
 
 char *home_path(const char *format, ...)
 {
-    char *below = NULL;
     va_list args;
     va_start(args, format);
-    if (vasprintf(&below, format, args) < 0)
-        abort();
+    cleanup_free char *below = xvasprintf(format, args);
     va_end(args);
-    char *path = xasprintf("%s/%s", home_folder(), below);
-    free(below);
-    return path;
+    return xasprintf("%s/%s", home_folder(), below);
 }
 
 /* An entry whose lock can be taken has no maker any more. */

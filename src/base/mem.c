@@ -1,7 +1,6 @@
 #include "base/mem.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,14 +41,20 @@ char *xstrndup(const char *text, size_t length)
     return checked(strndup(text, length));
 }
 
-char *xasprintf(const char *format, ...)
+char *xvasprintf(const char *format, va_list args)
 {
     char *text = NULL;
+    int length = vasprintf(&text, format, args);
+    return checked(length < 0 ? NULL : text);
+}
+
+char *xasprintf(const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    int length = vasprintf(&text, format, args);
+    char *text = xvasprintf(format, args);
     va_end(args);
-    return checked(length < 0 ? NULL : text);
+    return text;
 }
 
 size_t strv_length(char *const *list)

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@ void *xrealloc(void *memory, size_t size);
 char *xstrdup(const char *text);
 char *xstrndup(const char *text, size_t length);
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *xvasprintf(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 
 /* A NULL-terminated list of strings that owns its strings. A NULL list is an empty one. */
 void strv_append(char ***list, char *owned_text);

@@ -1,39 +1,27 @@
 #include "engine/agent_call.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/progress.h"
+#include "base/wait.h"
 #include "proto/fields.h"
 #include "proto/frame.h"
 #include "proto/outcome.h"
 #include "proto/protocol.h"
 
-#define TICK_MS 200
 /* Streams of later users are numbered from 1; this one cannot meet them. */
 #define CALL_STREAM 0x7fffffffu
 
 static int read_some(int fd, struct buf *in, uint64_t deadline, struct error *err)
 {
     for (;;) {
-        uint64_t now = clock_monotonic_ms();
-        if (now >= deadline)
-            return error_set(err, ERROR_TIMEOUT, "the agent did not answer in time");
-        uint64_t left = deadline - now < TICK_MS ? deadline - now : TICK_MS;
-        struct pollfd wait[] = {{.fd = fd, .events = POLLIN},
-                                {.fd = cancel_fd(), .events = POLLIN}};
-        int ready = poll(wait, 2, (int)left);
-        if (cancel_requested())
-            return cancel_error(err);
-        progress_tick();
-        if (ready <= 0 || !wait[0].revents)
-            continue;
+        int ready = wait_readable(&fd, 1, deadline, "the agent", err);
+        if (ready < 0)
+            return ready;
         ssize_t got = recv(fd, buf_reserve(in, 4096), 4096, 0);
         if (got > 0) {
             buf_commit(in, (size_t)got);

@@ -18,10 +18,7 @@ teardown() {
 }
 
 @test "a template is built" {
-    local about
-    for about in $(grep -l '"memory_mb": 640' "$MSB_HOME"/templates/*/template.json); do
-        rm -r "$(dirname "$about")"
-    done
+    drop_templates 640
     run msb exe python --memory 640 -c 'print(6*7)'
     assert_equal "${lines[-1]}" 42
     assert_equal "$status" 0

@@ -45,6 +45,16 @@ state_folder() {
     echo "$MSB_HOME/sandboxes/default/$1"
 }
 
+# Folders of the templates of machines with so many megabytes. Tests that build, cut or remove
+# templates use sizes of their own.
+templates_of() {
+    grep -l "\"memory_mb\": $1" "$MSB_HOME"/templates/*/template.json | xargs --no-run-if-empty dirname
+}
+
+drop_templates() {
+    templates_of "$1" | xargs --no-run-if-empty rm -r
+}
+
 # Runs a command again until it succeeds: within SECONDS COMMAND…
 within() {
     local deadline=$((SECONDS + $1))

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -17,10 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
 #include "base/clock.h"
+#include "base/fdpass.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "engine/vm/confine_calls.h"
 #include "engine/vm/confine_root.h"
 
@@ -36,24 +36,6 @@ struct child {
 };
 
 /* ---- inside the new process ------------------------------------------------------------- */
-
-static void send_report(int socket, const void *bytes, size_t length, int fd)
-{
-    struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof fd)];
-    } control = {0};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
-        control.header = (struct cmsghdr){
-            .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control.space;
-    }
-    sendmsg(socket, &message, MSG_NOSIGNAL);
-}
 
 /* The descriptors take their agreed numbers, the caller's socket moves above them, and everything
  * else closes. */
@@ -106,11 +88,11 @@ static _Noreturn void child_main(struct child *child)
         result = set_own_limits(&err);
     int listener = result == 0 ? confine_calls(&err) : result;
     if (listener >= 0) {
-        send_report(child->parent, "", 1, listener);
+        fdpass_send(child->parent, "", 1, listener);
         execve(child->confinement->argv[0], child->confinement->argv, (char *[]){NULL});
         error_errno(&err, errno, "cannot execute %s", child->confinement->argv[0]);
     }
-    send_report(child->parent, &err, sizeof err, -1);
+    fdpass_send(child->parent, &err, sizeof err, -1);
     _exit(1);
 }
 
@@ -139,48 +121,14 @@ static int map_ids(pid_t process, uid_t user, gid_t group, bool as_root, struct 
     return result;
 }
 
-/* Waits until one of the two is readable; the caller's patience ends at the deadline. */
-static int wait_for(int first, int second, uint64_t deadline, struct error *err)
-{
-    struct pollfd wait[] = {
-        {.fd = first, .events = POLLIN},
-        {.fd = second, .events = POLLIN},
-        {.fd = cancel_fd(), .events = POLLIN},
-    };
-    for (;;) {
-        uint64_t now = clock_monotonic_ms();
-        if (now >= deadline)
-            return error_set(err, ERROR_TIMEOUT, "QEMU did not start in time");
-        int ready = poll(wait, 3, (int)(deadline - now));
-        if (cancel_requested())
-            return cancel_error(err);
-        if (ready < 0 && errno != EINTR)
-            return error_errno(err, errno, "cannot wait for QEMU");
-        if (ready > 0)
-            return wait[0].revents ? 1 : 0;
-    }
-}
-
 /* What the child says before it executes QEMU: the listener, or why it cannot. */
 static int receive_listener(int socket, struct error *err)
 {
     struct error said = {0};
-    int listener = -1;
-    struct iovec part = {.iov_base = &said, .iov_len = sizeof said};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof listener)];
-    } control = {0};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control.space};
-    ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (got == 1 && header && header->cmsg_type == SCM_RIGHTS) {
-        memcpy(&listener, CMSG_DATA(header), sizeof listener);
+    int listener;
+    ssize_t got = fdpass_receive(socket, &said, sizeof said, &listener);
+    if (listener >= 0)
         return listener;
-    }
     if (got == sizeof said) {
         *err = said;
         return -1;
@@ -248,10 +196,10 @@ static int answer_opens(int listener, pid_t process, int pidfd, const struct con
 {
     bool given[8] = {false};
     while (!all_given(given, c->open_count)) {
-        int ready = wait_for(listener, pidfd, deadline, err);
+        int ready = wait_readable((int[]){listener, pidfd}, 2, deadline, "QEMU", err);
         if (ready < 0)
             return ready;
-        if (ready == 0)
+        if (ready == 1)
             return error_set(err, ERROR_UNAVAILABLE, "QEMU ended while starting");
         int result = answer_open(listener, process, c, given, err);
         if (result < 0)
@@ -264,7 +212,7 @@ static int see_through(int socket, pid_t process, int pidfd, const struct confin
                        struct error *err)
 {
     uint64_t deadline = clock_monotonic_ms() + START_TIMEOUT_MS;
-    int ready = wait_for(socket, pidfd, deadline, err);
+    int ready = wait_readable((int[]){socket, pidfd}, 2, deadline, "QEMU", err);
     if (ready < 0)
         return ready;
     cleanup_fd int listener = receive_listener(socket, err);
@@ -333,7 +281,7 @@ int confine_start(const struct confinement *confinement, pid_t *process, int *pi
     if (result == 0)
         result = map_ids(*process, user, group, as_root, err);
     if (result == 0) {
-        send_report(ours, "", 1, -1);
+        fdpass_send(ours, "", 1, -1);
         result = see_through(ours, *process, *pidfd, confinement, err);
     }
     for (size_t i = 0; i < confinement->volume_count; i++)

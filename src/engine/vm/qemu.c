@@ -32,13 +32,10 @@ static void add(char ***argv, const char *option, const char *format, ...)
     strv_append(argv, xstrdup(option));
     if (!format)
         return;
-    char *value = NULL;
     va_list args;
     va_start(args, format);
-    if (vasprintf(&value, format, args) < 0)
-        abort();
+    strv_append(argv, xvasprintf(format, args));
     va_end(args);
-    strv_append(argv, value);
 }
 
 static void add_processor(char ***argv, const struct machine_spec *spec, const char *accelerator)

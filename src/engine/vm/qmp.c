@@ -2,18 +2,16 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
 #include "base/clock.h"
+#include "base/fdpass.h"
 #include "base/mem.h"
-#include "base/progress.h"
+#include "base/wait.h"
 
 #define LINE_MAX_BYTES (1u << 20)
-#define TICK_MS 200
 
 static void json_release(json_t **value)
 {
@@ -21,26 +19,6 @@ static void json_release(json_t **value)
 }
 
 #define cleanup_json __attribute__((cleanup(json_release)))
-
-static int wait_readable(int fd, uint64_t deadline, struct error *err)
-{
-    for (;;) {
-        uint64_t now = clock_monotonic_ms();
-        if (now >= deadline)
-            return error_set(err, ERROR_TIMEOUT, "QEMU did not answer in time");
-        uint64_t left = deadline - now < TICK_MS ? deadline - now : TICK_MS;
-        struct pollfd wait[] = {{.fd = fd, .events = POLLIN},
-                                {.fd = cancel_fd(), .events = POLLIN}};
-        int ready = poll(wait, 2, (int)left);
-        if (cancel_requested())
-            return cancel_error(err);
-        if (ready < 0 && errno != EINTR)
-            return error_errno(err, errno, "cannot wait for QEMU");
-        if (ready > 0 && wait[0].revents)
-            return 0;
-        progress_tick();
-    }
-}
 
 /* The next line as JSON. */
 static int next_message(struct qmp *qmp, uint64_t deadline, json_t **message, struct error *err)
@@ -57,7 +35,7 @@ static int next_message(struct qmp *qmp, uint64_t deadline, json_t **message, st
         }
         if (available > LINE_MAX_BYTES)
             return error_set(err, ERROR_PROTOCOL, "QEMU sent an endless line");
-        int result = wait_readable(qmp->fd, deadline, err);
+        int result = wait_readable(&qmp->fd, 1, deadline, "QEMU", err);
         if (result < 0)
             return result;
         ssize_t got = recv(qmp->fd, buf_reserve(&qmp->in, 16384), 16384, 0);
@@ -68,27 +46,6 @@ static int next_message(struct qmp *qmp, uint64_t deadline, json_t **message, st
         if (got > 0)
             buf_commit(&qmp->in, (size_t)got);
     }
-}
-
-static int send_line(struct qmp *qmp, const char *line, size_t length, int fd, struct error *err)
-{
-    struct iovec part = {.iov_base = (void *)(uintptr_t)line, .iov_len = length};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof fd)];
-    } control = {0};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
-        control.header = (struct cmsghdr){
-            .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control.space;
-    }
-    ssize_t sent = sendmsg(qmp->fd, &message, MSG_NOSIGNAL);
-    if (sent == (ssize_t)length)
-        return 0;
-    return error_errno(err, sent < 0 ? errno : EPIPE, "cannot send a command to QEMU");
 }
 
 /* Events and the greeting are passed over. */
@@ -125,8 +82,8 @@ int qmp_command(struct qmp *qmp, const char *name, const char *arguments, int fd
     buf_printf(&line, "{\"execute\":\"%s\"%s%s}\n", name, arguments ? ",\"arguments\":" : "",
                arguments ? arguments : "");
     int result = qmp_settle(qmp, timeout_ms, err);
-    if (result == 0)
-        result = send_line(qmp, (const char *)buf_data(&line), buf_length(&line), fd, err);
+    if (result == 0 && fdpass_send(qmp->fd, buf_data(&line), buf_length(&line), fd) < 0)
+        result = error_errno(err, errno, "cannot reach QEMU");
     if (result == 0)
         result = await_answer(qmp, clock_monotonic_ms() + (uint64_t)timeout_ms, err);
     return result < 0 ? error_wrap(err, "%s", name) : 0;
@@ -161,7 +118,9 @@ int qmp_open(struct qmp *qmp, int fd, const char *commands, struct error *err)
         buf_append_text(&lines, commands);
     for (const char *at = commands; at && (at = strchr(at, '\n')); at++)
         qmp->unanswered++;
-    return send_line(qmp, (const char *)buf_data(&lines), buf_length(&lines), -1, err);
+    if (fdpass_send(fd, buf_data(&lines), buf_length(&lines), -1) < 0)
+        return error_errno(err, errno, "cannot reach QEMU");
+    return 0;
 }
 
 void qmp_close(struct qmp *qmp)
