@@ -53,21 +53,6 @@ static void finish(struct adoption *adoption)
     free_adoption(adoption);
 }
 
-static int take_text(const struct field *field, char **place, struct error *err)
-{
-    free(steal_pointer(place));
-    return field_text(field, place, err);
-}
-
-static int append_text(const struct field *field, char ***list, struct error *err)
-{
-    char *text;
-    int result = field_text(field, &text, err);
-    if (result == 0)
-        strv_append(list, text);
-    return result;
-}
-
 static int take_field(struct adoption *adoption, const struct field *field, struct error *err)
 {
     switch (field->tag) {
@@ -78,15 +63,15 @@ static int take_field(struct adoption *adoption, const struct field *field, stru
     case TAG_REALTIME_US:
         return field_number(field, &adoption->realtime_us, err);
     case TAG_NAME:
-        return take_text(field, &adoption->name, err);
+        return field_replace_text(field, &adoption->name, err);
     case TAG_CWD:
-        return take_text(field, &adoption->cwd, err);
+        return field_replace_text(field, &adoption->cwd, err);
     case TAG_USER:
-        return take_text(field, &adoption->user, err);
+        return field_replace_text(field, &adoption->user, err);
     case TAG_ENV:
-        return append_text(field, &adoption->env, err);
+        return field_append_text(field, &adoption->env, err);
     case TAG_VOLUME:
-        return append_text(field, &adoption->volumes, err);
+        return field_append_text(field, &adoption->volumes, err);
     default:
         return 0;
     }

@@ -7,26 +7,6 @@
 #include "proto/fields.h"
 #include "proto/protocol.h"
 
-static int append_text(const struct field *field, char ***list, struct error *err)
-{
-    char *text;
-    int result = field_text(field, &text, err);
-    if (result == 0)
-        strv_append(list, text);
-    return result;
-}
-
-static int replace_text(const struct field *field, char **place, struct error *err)
-{
-    char *text;
-    int result = field_text(field, &text, err);
-    if (result < 0)
-        return result;
-    free(*place);
-    *place = text;
-    return 0;
-}
-
 static int take_size(const struct field *field, uint16_t *place, struct error *err)
 {
     uint64_t value;
@@ -60,13 +40,13 @@ static int take_field(struct exec_request *request, const struct field *field, s
 {
     switch (field->tag) {
     case TAG_ARG:
-        return append_text(field, &request->argv, err);
+        return field_append_text(field, &request->argv, err);
     case TAG_ENV:
-        return append_text(field, &request->env, err);
+        return field_append_text(field, &request->env, err);
     case TAG_CWD:
-        return replace_text(field, &request->cwd, err);
+        return field_replace_text(field, &request->cwd, err);
     case TAG_USER:
-        return replace_text(field, &request->user, err);
+        return field_replace_text(field, &request->user, err);
     case TAG_TIMEOUT_MS:
         return field_number(field, &request->timeout_ms, err);
     case TAG_PTY:

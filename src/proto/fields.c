@@ -56,6 +56,26 @@ int field_text(const struct field *field, char **text, struct error *err)
     return 0;
 }
 
+int field_replace_text(const struct field *field, char **place, struct error *err)
+{
+    char *text;
+    int result = field_text(field, &text, err);
+    if (result < 0)
+        return result;
+    free(*place);
+    *place = text;
+    return 0;
+}
+
+int field_append_text(const struct field *field, char ***list, struct error *err)
+{
+    char *text;
+    int result = field_text(field, &text, err);
+    if (result == 0)
+        strv_append(list, text);
+    return result;
+}
+
 int field_number(const struct field *field, uint64_t *value, struct error *err)
 {
     if (field->length != 8)

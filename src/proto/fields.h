@@ -28,4 +28,7 @@ int fields_next(const uint8_t *payload, uint32_t length, uint32_t *at, struct fi
 
 /* A field as a fresh string; refuses a NUL byte inside. */
 int field_text(const struct field *field, char **text, struct error *err);
+/* The same in place of an earlier text (or NULL), or at the end of a list. */
+int field_replace_text(const struct field *field, char **place, struct error *err);
+int field_append_text(const struct field *field, char ***list, struct error *err);
 int field_number(const struct field *field, uint64_t *value, struct error *err);

@@ -91,9 +91,7 @@ static int read_field(const struct field *field, struct outcome *outcome, struct
         copy_text(outcome->error.hint, sizeof outcome->error.hint, field);
         return 0;
     case TAG_STATUS:
-        free(outcome->status);
-        outcome->status = NULL;
-        return field_text(field, &outcome->status, err);
+        return field_replace_text(field, &outcome->status, err);
     default:
         return 0;
     }

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/home.h"
 #include "base/mem.h"
-#include "base/digest.h"
 #include "image/image.h"
 #include "image/recipes.h"
 #include "image/reference.h"
