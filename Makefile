@@ -93,6 +93,16 @@ check:
 	@$(MAKE) --no-print-directory all $(UNIT)
 	@BUILD=$(BUILD) tests/run
 
+# Hostile bytes for the readers of the agent protocol, FUZZ_SECONDS long.
+FUZZ_SECONDS = 60
+fuzz:
+	@tools/install-packages clang libclang-rt-14-dev
+	@mkdir -p build/fuzz/corpus
+	clang -std=gnu17 -D_GNU_SOURCE -Isrc -g -O1 -fsanitize=fuzzer,address,undefined \
+	    -o build/fuzz/fuzz_frame tests/fuzz/fuzz_frame.c src/proto/*.c \
+	    $(addprefix src/base/,buf.c error.c mem.c)
+	build/fuzz/fuzz_frame -max_total_time=$(FUZZ_SECONDS) build/fuzz/corpus tests/fuzz/corpus
+
 # The same tests against a build that aborts on any memory error or undefined behaviour.
 sanitize:
 	@$(MAKE) --no-print-directory check SAN=1
@@ -121,5 +131,5 @@ install: all
 clean:
 	rm -rf build build-san
 
-.PHONY: all quickstart check sanitize format lint bench install clean
+.PHONY: all quickstart check fuzz sanitize format lint bench install clean
 -include $(HOST_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(BUILD)/src/cli/main.d

@@ -306,7 +306,7 @@ on_terminal() {
 }
 
 @test "an interactive interpreter answers and ends" {
-    run on_terminal --when '>>> ' --type '6*7\n' --when '42' --type '\x04' -- "$MSB" exe python
+    run on_terminal --when '>>> ' --type '6*7\n' --when '>>> ' --type '\x04' -- "$MSB" exe python
     assert_contains "$output" 42
     assert_equal "$status" 0
 }
