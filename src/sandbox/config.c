@@ -165,6 +165,9 @@ int sandbox_config_add_volume(struct sandbox_config *config, const char *text, c
         read_only = strcmp(mode, ":ro") == 0;
         *mode = '\0';
     }
+    size_t length = strlen(guest);
+    if (length > 1 && guest[length - 1] == '/')
+        guest[length - 1] = '\0';
     int result = check_guest_path(guest, err);
     if (result < 0)
         return result;

@@ -128,6 +128,7 @@ load helpers
     touch "$BATS_TEST_TMPDIR/file"
     MSB_HOME=$BATS_TEST_TMPDIR/file run --separate-stderr msb exe python -- true
     assert_refused 125 "$BATS_TEST_TMPDIR/file"
+    needs_root
     mkdir -m 755 "$BATS_TEST_TMPDIR/locked"
     chmod 755 "$BATS_TEST_TMPDIR" "$BATS_RUN_TMPDIR"
     cp "$MSB" "$BATS_TEST_TMPDIR/msb"
@@ -137,6 +138,7 @@ load helpers
 }
 
 @test "a full disk is told before anything is built" {
+    needs_root
     # The small disk lives in a mount namespace of its own and vanishes with it.
     run --separate-stderr timeout 60 unshare --mount bash -c '
         set -e

@@ -29,6 +29,11 @@ teardown_file() {
     msb stop --all >&2
 }
 
+# For tests that give files away, mount, or look into processes of other users.
+needs_root() {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+}
+
 # A detached sandbox: start_box NAME [OPTIONS…]
 start_box() {
     msb exe python --detach --name "$@" -- true </dev/null

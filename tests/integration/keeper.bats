@@ -163,7 +163,7 @@ has_no_folder() {
     run msb ps
     assert_contains "${lines[0]}" NAME
     assert_contains "${lines[1]}" shown
-    assert_contains "${lines[1]}" vm/tcg
+    assert_contains "${lines[1]}" "vm/$(status_of shown accelerator)"
     assert_equal "$(status_of shown image)" microsandbox/python
     assert_equal "$(status_of shown state)" running
     assert_equal "$(status_of shown memory_mb)" 1024
@@ -219,6 +219,13 @@ END
     assert_equal "$(find "$folder" -name 'output.log*' | wc -l)" 2
     assert_equal "$(stat -c %a "$folder/output.log")" 600
     msb stop loud
+}
+
+@test "a paused machine does nothing and goes on where it was" {
+    start_box pauses
+    run python3 "$BATS_TEST_DIRNAME/pause.py" pauses
+    assert_equal "$output" ok
+    msb stop pauses
 }
 
 @test "Ctrl-C at any point of a start leaves nothing" {

@@ -6,7 +6,7 @@ import struct
 
 from agent_harness import DATA, END, EOF, OPEN, RUN, STDIN, decode_fields, encode_fields
 
-STATUS = 65
+STATUS, STOP, PAUSE, RESUME = 65, 66, 67, 68
 
 
 class Keeper:
@@ -62,7 +62,11 @@ class Keeper:
         self.send(EOF, STDIN)
         return self.finish()
 
-    def status(self):
+    def ask(self, operation):
+        """An operation of the keeper itself: the fields of its end."""
         self.stream += 1
-        self.send(OPEN, STATUS)
-        return json.loads(self.finish()[1]["status"])
+        self.send(OPEN, operation)
+        return self.finish()[1]
+
+    def status(self):
+        return json.loads(self.ask(STATUS)["status"])

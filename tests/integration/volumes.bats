@@ -4,6 +4,7 @@
 load helpers
 
 setup() {
+    needs_root
     cd "$BATS_TEST_TMPDIR" || return 1
     mkdir shared other
     chown 1234:1234 shared
@@ -50,6 +51,11 @@ setup() {
     run msb exe python -v "$PWD/shared:/data" -- sudo cat /data/root-file
     [ "$status" -ne 0 ]
     [[ $output != *secret* ]]
+}
+
+@test "modes and times set inside are there outside" {
+    msb exe python -v "$PWD/shared:/data" -- sh -c 'echo "#!/bin/sh" >/data/a; chmod 750 /data/a; touch -d @1000000 /data/a'
+    assert_equal "$(stat -c '%a %Y' shared/a)" "750 1000000"
 }
 
 @test "a relative host path starts here" {
