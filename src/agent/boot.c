@@ -162,7 +162,7 @@ static int mount_root(struct error *err)
 {
     static const struct mount_point disks[] = {
         {"/dev/" IMAGE, "/lower", "erofs", MS_RDONLY | MS_NOATIME, NULL},
-        {"/dev/" DISK, "/writable", "ext4", MS_NOATIME, "barrier=0,noauto_da_alloc"},
+        {"/dev/" DISK, "/writable", "ext4", MS_NOATIME, "barrier=0,noauto_da_alloc,noinit_itable"},
     };
     static const struct mount_point root[] = {
         {"root", "/new", "overlay", MS_NOATIME,

@@ -95,11 +95,13 @@ static void add_kernel(char ***argv, const struct qemu_files *files)
     add(argv, "-kernel", "%s", files->kernel);
     add(argv, "-initrd", "%s", files->initramfs);
     /* Without the counter's rate the kernel measures it against a timer, which hangs on a busy
-     * host. Mitigations protect the kernel from its programs; here both belong to the guest. */
+     * host. Mitigations protect the kernel from its programs; here both belong to the guest. Huge
+     * pages are made by copying, which would undo what clones share. */
     add(argv, "-append",
         "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t tsc=reliable tsc_early_khz=%lu "
         "mitigations=off random.trust_cpu=on cgroup_no_v1=all audit=0 psi=0 lsm=landlock "
-        "init_on_alloc=0 hardened_usercopy=off nowatchdog noautogroup cryptomgr.notests",
+        "init_on_alloc=0 hardened_usercopy=off nowatchdog noautogroup cryptomgr.notests "
+        "transparent_hugepage=madvise",
         host_counter_khz());
 }
 
