@@ -90,19 +90,21 @@ static void add_devices(char ***argv, bool clone)
     add(argv, "-serial", "chardev:console");
 }
 
+/*
+ * Without the counter's rate (added below) the kernel measures it against a timer, which hangs on a
+ * busy host. Mitigations and hardening protect the kernel from its programs; here both belong to
+ * the guest. Huge pages are made by copying, which would undo what clones share.
+ */
+#define KERNEL_SETTINGS                                                                            \
+    "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t tsc=reliable mitigations=off "               \
+    "random.trust_cpu=on cgroup_no_v1=all audit=0 psi=0 lsm=landlock init_on_alloc=0 "             \
+    "hardened_usercopy=off nowatchdog noautogroup cryptomgr.notests transparent_hugepage=madvise"
+
 static void add_kernel(char ***argv, const struct qemu_files *files)
 {
     add(argv, "-kernel", "%s", files->kernel);
     add(argv, "-initrd", "%s", files->initramfs);
-    /* Without the counter's rate the kernel measures it against a timer, which hangs on a busy
-     * host. Mitigations protect the kernel from its programs; here both belong to the guest. Huge
-     * pages are made by copying, which would undo what clones share. */
-    add(argv, "-append",
-        "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t tsc=reliable tsc_early_khz=%lu "
-        "mitigations=off random.trust_cpu=on cgroup_no_v1=all audit=0 psi=0 lsm=landlock "
-        "init_on_alloc=0 hardened_usercopy=off nowatchdog noautogroup cryptomgr.notests "
-        "transparent_hugepage=madvise",
-        host_counter_khz());
+    add(argv, "-append", KERNEL_SETTINGS " tsc_early_khz=%lu", host_counter_khz());
 }
 
 static char **command_line(const struct machine_spec *spec, const char *program,
@@ -130,6 +132,15 @@ static char **command_line(const struct machine_spec *spec, const char *program,
     else
         add_kernel(&argv, files);
     return argv;
+}
+
+void qemu_describe(const struct machine_spec *spec, const char *accelerator, struct buf *out)
+{
+    const struct qemu_files clone = {0};
+    cleanup_strv char **argv = command_line(spec, "qemu", accelerator, &clone);
+    for (size_t i = 0; argv[i]; i++)
+        buf_printf(out, "%s\n", argv[i]);
+    buf_append_text(out, KERNEL_SETTINGS "\n");
 }
 
 static int start_process(const struct machine_spec *spec, const char *accelerator,

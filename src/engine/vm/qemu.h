@@ -22,6 +22,10 @@ struct qemu_files {
     const char *initramfs;
 };
 
+/* Everything about the machine's hardware and kernel settings that a clone must share with its
+ * template, as text. */
+void qemu_describe(const struct machine_spec *spec, const char *accelerator, struct buf *out);
+
 /*
  * Starts QEMU with the machine's hardware. A template (overlay == -1) boots; a clone reads its
  * state and goes on where the template was. `folder` is an existing folder for private mounts.

@@ -11,8 +11,9 @@
 #include "base/mem.h"
 #include "engine/vm/host.h"
 #include "engine/vm/initramfs.h"
+#include "engine/vm/qemu.h"
 
-/* Raised when the machine's hardware or the way templates are made changes. */
+/* Raised when the way templates are made changes. */
 #define LAYOUT 1
 #define KEY_LENGTH 32
 
@@ -49,7 +50,8 @@ int template_key(const struct machine_spec *spec, const struct kernel *kernel,
                spec->workdir ? spec->workdir : "-");
     for (size_t i = 0; spec->env && spec->env[i]; i++)
         buf_printf(&facts, "env %s\n", spec->env[i]);
-    buf_printf(&facts, "cpus %u\nmemory %u\ndisk %u\n", spec->cpus, spec->memory_mb, spec->disk_mb);
+    buf_printf(&facts, "disk %u\n", spec->disk_mb);
+    qemu_describe(spec, accelerator, &facts);
     int result = add_file(&facts, "qemu", qemu, err);
     if (result == 0)
         result = add_file(&facts, "kernel", kernel->vmlinux, err);
