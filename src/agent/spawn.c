@@ -47,11 +47,18 @@ static _Noreturn void fail(int report, enum stage stage)
     _exit(127);
 }
 
+/* By the system call itself: the C library keeps a few signals for its own use and would leave
+ * those as we inherited them. */
 static void reset_signals(void)
 {
-    struct sigaction action = {.sa_handler = SIG_DFL};
+    static const struct {
+        void (*handler)(int);
+        unsigned long flags;
+        void (*restorer)(void);
+        unsigned long mask;
+    } action = {.handler = SIG_DFL};
     for (int number = 1; number < NSIG; number++)
-        sigaction(number, &action, NULL);
+        syscall(SYS_rt_sigaction, number, &action, NULL, sizeof action.mask);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
