@@ -231,6 +231,9 @@ static int boot_and_write(const char *folder, const struct machine_spec *spec,
         machine_explain(base, err);
         if (err->code != ERROR_CANCELLED)
             error_wrap(err, "the template's machine did not come up");
+        if (spec->kernel)
+            error_hint(err, "a kernel of your own needs virtio, erofs, ext4, overlay and 9p built "
+                            "in, or a folder modules with a file order beside it");
     }
     if (result == 0) {
         progress_detail("writing down");
