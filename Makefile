@@ -76,7 +76,7 @@ BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev l
                  libarchive-dev libssl-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
 TEST_PACKAGES  = libcmocka-dev bats python3 procps util-linux
-LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck bear
+LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
 quickstart:
 	@tools/install-packages $(BUILD_PACKAGES) $(RUN_PACKAGES)
@@ -132,4 +132,4 @@ clean:
 	rm -rf build build-san
 
 .PHONY: all quickstart check fuzz sanitize format lint bench install clean
--include $(HOST_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(BUILD)/src/cli/main.d
+-include $(HOST_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(UNIT:=.d) $(BUILD)/src/cli/main.d

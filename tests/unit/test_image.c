@@ -18,6 +18,7 @@
 #include "image/recipes.h"
 #include "image/reference.h"
 #include "image/store.h"
+#include "refusal.h"
 
 #define EMPTY_DIGEST "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -74,7 +75,7 @@ static void reference_that_is_no_name_is_refused(void **state)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct error err;
         char *reference = NULL;
-        assert_int_equal(reference_normalize(refused[i], &reference, &err), -ERROR_INVALID);
+        assert_refused(reference_normalize(refused[i], &reference, &err), ERROR_INVALID);
         assert_null(reference);
     }
 }
@@ -87,7 +88,7 @@ static void reference_of_any_length_is_handled(void **state)
     (void)state;
     memset(text, 'a', 100000);
     text[100000] = '\0';
-    assert_int_equal(reference_normalize(text, &reference, &err), -ERROR_INVALID);
+    assert_refused(reference_normalize(text, &reference, &err), ERROR_INVALID);
 }
 
 static void every_recipe_is_complete(void **state)
@@ -116,10 +117,10 @@ static void unknown_image_names_the_known_ones(void **state)
     struct error err;
     struct image image;
     (void)state;
-    assert_int_equal(image_find("nonesuch", &image, &err), -ERROR_NOT_FOUND);
+    assert_refused(image_find("nonesuch", &image, &err), ERROR_NOT_FOUND);
     assert_non_null(strstr(err.message, "microsandbox/nonesuch"));
     assert_non_null(strstr(err.hint, "microsandbox/python"));
-    assert_int_equal(image_ensure("nonesuch", &image, &err), -ERROR_NOT_FOUND);
+    assert_refused(image_ensure("nonesuch", &image, &err), ERROR_NOT_FOUND);
     assert_non_null(strstr(err.hint, "microsandbox/node"));
 }
 
@@ -128,7 +129,7 @@ static void image_that_is_not_built_is_not_found(void **state)
     struct error err;
     struct image image;
     (void)state;
-    assert_int_equal(image_find("python", &image, &err), -ERROR_NOT_FOUND);
+    assert_refused(image_find("python", &image, &err), ERROR_NOT_FOUND);
     assert_true(strlen(err.hint) > 0);
     assert_null(image.reference);
 }
@@ -180,9 +181,9 @@ static void image_without_its_whole_blob_is_not_found(void **state)
     cleanup_free char *path = xstrdup(image.path);
     image_release(&image);
     assert_int_equal(truncate(path, 3), 0);
-    assert_int_equal(image_find("python", &image, &err), -ERROR_NOT_FOUND);
+    assert_refused(image_find("python", &image, &err), ERROR_NOT_FOUND);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(image_find("python", &image, &err), -ERROR_NOT_FOUND);
+    assert_refused(image_find("python", &image, &err), ERROR_NOT_FOUND);
 }
 
 static void damaged_reference_is_not_found(void **state)
@@ -203,7 +204,7 @@ static void damaged_reference_is_not_found(void **state)
         struct error err;
         struct image image;
         assert_int_equal(file_write_atomic(path, texts[i], strlen(texts[i]), 0600, &err), 0);
-        assert_int_equal(image_find("python", &image, &err), -ERROR_NOT_FOUND);
+        assert_refused(image_find("python", &image, &err), ERROR_NOT_FOUND);
         assert_null(image.digest);
     }
 }

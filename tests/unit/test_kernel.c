@@ -18,6 +18,7 @@
 #include "engine/vm/kernel_modules.h"
 #include "engine/vm/kernel_package.h"
 #include "engine/vm/kernel_unwrap.h"
+#include "refusal.h"
 
 #define KERNEL_SIZE 200000
 #define SETUP_END (2 * 512)
@@ -198,7 +199,7 @@ static void hostile_header_is_refused(void **state)
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         put_header(image, 16);
         put_little_endian(image + changes[i].at, changes[i].value, changes[i].count);
-        assert_int_equal(bzimage_locate(image, sizeof image, &payload, &err), -ERROR_INVALID);
+        assert_refused(bzimage_locate(image, sizeof image, &payload, &err), ERROR_INVALID);
     }
 }
 
@@ -212,7 +213,7 @@ static void header_cut_anywhere_is_refused(void **state)
     for (size_t size = 0; size < sizeof image; size++) {
         cleanup_free uint8_t *exact = xmalloc(size);
         memcpy(exact, image, size);
-        assert_int_equal(bzimage_locate(exact, size, &payload, &err), -ERROR_INVALID);
+        assert_refused(bzimage_locate(exact, size, &payload, &err), ERROR_INVALID);
     }
 }
 
@@ -246,10 +247,10 @@ static void payload_that_is_no_kernel_is_refused(void **state)
                                    image + SETUP_END, sizeof image - SETUP_END);
     put_header(image, (uint32_t)packed);
     write_file(from, image, SETUP_END + packed);
-    assert_int_equal(kernel_unwrap(from, to, &err), -ERROR_INVALID);
+    assert_refused(kernel_unwrap(from, to, &err), ERROR_INVALID);
     assert_false(file_exists(to));
     write_text(from, "#!/bin/sh\n");
-    assert_int_equal(kernel_unwrap(from, to, &err), -ERROR_INVALID);
+    assert_refused(kernel_unwrap(from, to, &err), ERROR_INVALID);
 }
 
 static void assert_depends(const void *bytes, size_t size, const char *expected)
@@ -285,8 +286,8 @@ static void modinfo_with_paths_for_names_is_refused(void **state)
     struct error err;
     char **names = NULL;
     (void)state;
-    assert_int_equal(modules_read_depends((const uint8_t *)hostile, sizeof hostile, &names, &err),
-                     -ERROR_INVALID);
+    assert_refused(modules_read_depends((const uint8_t *)hostile, sizeof hostile, &names, &err),
+                   ERROR_INVALID);
     assert_null(names);
 }
 
@@ -369,7 +370,7 @@ static void missing_module_is_named(void **state)
     (void)state;
     make_package(package);
     assert_int_equal(unlink(jbd2), 0);
-    assert_int_equal(modules_pick(package, modules, &err), -ERROR_MISSING);
+    assert_refused(modules_pick(package, modules, &err), ERROR_MISSING);
     assert_non_null(strstr(err.message, "jbd2"));
 }
 
@@ -383,7 +384,7 @@ static void modules_that_depend_on_each_other_end(void **state)
     (void)state;
     make_package(package);
     write_file(jbd2, circle, sizeof circle);
-    assert_int_equal(modules_pick(package, modules, &err), -ERROR_INVALID);
+    assert_refused(modules_pick(package, modules, &err), ERROR_INVALID);
 }
 
 static void package_version_is_parsed(void **state)
@@ -406,7 +407,7 @@ static void newest_version_in_the_store_is_found(void **state)
     struct error err;
     struct kernel kernel;
     (void)state;
-    assert_int_equal(kernel_find(NULL, &kernel, &err), -ERROR_NOT_FOUND);
+    assert_refused(kernel_find(NULL, &kernel, &err), ERROR_NOT_FOUND);
     assert_true(strlen(err.hint) > 0);
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         cleanup_free char *path = home_path("kernels/%s/vmlinux", versions[i]);
@@ -449,7 +450,7 @@ static void chosen_bzimage_is_unwrapped_once(void **state)
     cleanup_free char *path = home_path("mine/vmlinuz");
     (void)state;
     write_file(path, image, make_bzimage(archive_write_add_filter_xz, true, image, capacity));
-    assert_int_equal(kernel_find(path, &kernel, &err), -ERROR_NOT_FOUND);
+    assert_refused(kernel_find(path, &kernel, &err), ERROR_NOT_FOUND);
     assert_int_equal(kernel_ensure(path, &kernel, &err), 0);
     assert_true(kernel_is_bootable(kernel.vmlinux));
     kernel_release(&kernel);
@@ -463,10 +464,10 @@ static void chosen_file_that_is_no_kernel_is_refused(void **state)
     struct kernel kernel;
     cleanup_free char *path = home_path("text");
     (void)state;
-    assert_int_equal(kernel_ensure(path, &kernel, &err), -ERROR_NOT_FOUND);
-    assert_int_equal(kernel_ensure(home_folder(), &kernel, &err), -ERROR_INVALID);
+    assert_refused(kernel_ensure(path, &kernel, &err), ERROR_NOT_FOUND);
+    assert_refused(kernel_ensure(home_folder(), &kernel, &err), ERROR_INVALID);
     write_text(path, "not a kernel");
-    assert_int_equal(kernel_ensure(path, &kernel, &err), -ERROR_INVALID);
+    assert_refused(kernel_ensure(path, &kernel, &err), ERROR_INVALID);
 }
 
 int main(void)
