@@ -48,7 +48,8 @@ static void write_and_read(const struct frame *frame)
     struct buf out = {0};
     frame_append(&out, frame->stream, frame->type, frame->detail, frame->payload, frame->length);
     assert(frame_decode(&out, &copy, &err) == (int)(FRAME_HEADER + frame->length));
-    assert(copy.stream == frame->stream && copy.type == frame->type && copy.length == frame->length);
+    assert(copy.stream == frame->stream && copy.type == frame->type &&
+           copy.length == frame->length);
     buf_free(&out);
 }
 
