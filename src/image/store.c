@@ -219,7 +219,7 @@ static void forget_blob(const char *digest)
         struct image image;
         if (store_load(references[i], &image, NULL, &ignored) < 0)
             continue;
-        used = strcmp(image.digest, digest) == 0;
+        used = image.digest && strcmp(image.digest, digest) == 0;
         image_release(&image);
     }
     cleanup_free char *path = blob_path(digest);
