@@ -38,7 +38,7 @@ AGENT_OBJ = $(AGENT_SRC:%.c=$(BUILD)/agent/%.o)
 UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash' '*.bats' \
-            .ci/run tests/run tools/install-packages)
+            .ci/run tests/run tests/soak tools/install-packages)
 
 all: $(BUILD)/msb
 
@@ -107,6 +107,9 @@ fuzz:
 sanitize:
 	@$(MAKE) --no-print-directory check SAN=1
 
+soak: all
+	@tests/soak
+
 format:
 	@tools/install-packages clang-format
 	clang-format -i $(ALL_C)
@@ -131,5 +134,5 @@ install: all
 clean:
 	rm -rf build build-san
 
-.PHONY: all quickstart check fuzz sanitize format lint bench install clean
+.PHONY: all quickstart check soak fuzz sanitize format lint bench install clean
 -include $(HOST_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(UNIT:=.d) $(BUILD)/src/cli/main.d
