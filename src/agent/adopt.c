@@ -126,25 +126,36 @@ static void mix_entropy(uint8_t out[CONTEXT_ENTROPY], const uint8_t *entropy, un
         out[i] = (uint8_t)(entropy[i] ^ (0x9d * (index + 1) + i));
 }
 
-static struct buf write_notice(const uint8_t *entropy, unsigned index)
+/* What differs from the settings that the interpreters have already. A copy of a template usually
+ * differs in nothing, and need not be made to run the code for it. */
+static void note_changes(struct buf *changes, const struct adoption *adoption)
+{
+    const char *old_cwd = settings_cwd() ? settings_cwd() : "";
+    const char *cwd = adoption->cwd && strcmp(adoption->cwd, old_cwd) != 0 ? adoption->cwd : "";
+    buf_append(changes, cwd, strlen(cwd) + 1);
+    for (char *const *at = adoption->env; at && *at; at++) {
+        if (!strv_contains(settings_env(), *at))
+            buf_append(changes, *at, strlen(*at) + 1);
+    }
+}
+
+static struct buf write_notice(const uint8_t *entropy, unsigned index, const struct buf *changes)
 {
     struct buf payload = {0};
     uint8_t bytes[CONTEXT_ENTROPY];
     mix_entropy(bytes, entropy, index);
     buf_append(&payload, bytes, sizeof bytes);
-    const char *cwd = settings_cwd() ? settings_cwd() : "";
-    buf_append(&payload, cwd, strlen(cwd) + 1);
-    for (char *const *at = settings_env(); at && *at; at++)
-        buf_append(&payload, *at, strlen(*at) + 1);
+    buf_append(&payload, buf_data(changes), buf_length(changes));
     return payload;
 }
 
-static void tell_context(struct adoption *adoption, struct context *context, unsigned index)
+static void tell_context(struct adoption *adoption, struct context *context, unsigned index,
+                         const struct buf *changes)
 {
     struct notice *notice = xcalloc(1, sizeof *notice);
     notice->adoption = adoption;
     notice->call = (struct context_call){.kind = 'a',
-                                         .payload = write_notice(adoption->entropy, index),
+                                         .payload = write_notice(adoption->entropy, index, changes),
                                          .ended = on_adopted,
                                          .owner = notice};
     adoption->waiting++;
@@ -169,6 +180,8 @@ void adopt_open(struct stream *stream, const uint8_t *fields, uint32_t length)
         finish(adoption);
         return;
     }
+    cleanup_buf struct buf changes = {0};
+    note_changes(&changes, adoption);
     settings_replace(steal_pointer(&adoption->env), steal_pointer(&adoption->cwd),
                      steal_pointer(&adoption->user));
     /* Held once by us, so that quick answers do not end it early. */
@@ -176,7 +189,7 @@ void adopt_open(struct stream *stream, const uint8_t *fields, uint32_t length)
     unsigned index = 0;
     for (struct context *at = NULL; (at = context_next(at)); index++) {
         if (context_is_running(at))
-            tell_context(adoption, at, index);
+            tell_context(adoption, at, index, &changes);
     }
     if (--adoption->waiting == 0)
         finish(adoption);

@@ -73,6 +73,15 @@ void strv_append(char ***list, char *owned_text)
     (*list)[length + 1] = NULL;
 }
 
+bool strv_contains(char *const *list, const char *text)
+{
+    for (size_t i = 0; list && list[i]; i++) {
+        if (strcmp(list[i], text) == 0)
+            return true;
+    }
+    return false;
+}
+
 void strv_free(char **list)
 {
     for (size_t i = 0; list && list[i]; i++)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -19,6 +20,7 @@ char *xvasprintf(const char *format, va_list args) __attribute__((format(printf,
 /* A NULL-terminated list of strings that owns its strings. A NULL list is an empty one. */
 void strv_append(char ***list, char *owned_text);
 size_t strv_length(char *const *list);
+bool strv_contains(char *const *list, const char *text);
 void strv_free(char **list);
 
 /* close() that keeps errno and ignores -1. */
