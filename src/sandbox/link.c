@@ -102,11 +102,9 @@ static void on_written(uv_write_t *request, int status)
     if (link->is_closing)
         return;
     buf_consume(&link->writing, buf_length(&link->writing));
-    if (status < 0) {
-        struct error reason = {.code = ERROR_NONE};
-        lose(link, &reason);
-        return;
-    }
+    /* The other side left. What it said last may still be unread: reading tells when to give up. */
+    if (status < 0)
+        buf_consume(&link->out, buf_length(&link->out));
     flush(link);
     if (link->close_when_written && !link->is_writing)
         link_close(link);
