@@ -18,6 +18,9 @@
 #include "base/mem.h"
 
 EMBED(runtime_python, "src/agent/runtimes/python.py");
+EMBED(runtime_python_display, "src/agent/runtimes/python_display.py");
+EMBED(runtime_python_ipython, "src/agent/runtimes/python_ipython.py");
+EMBED(runtime_python_magics, "src/agent/runtimes/python_magics.py");
 EMBED(runtime_node, "src/agent/runtimes/node.js");
 
 #define RUNTIME_FOLDER "/run/msb"
@@ -340,18 +343,29 @@ void context_redirect(struct context *context, struct context_call *call, struct
         output_resume_both(context->outputs);
 }
 
-static int install(const char *name, const uint8_t *bytes, size_t length, struct error *err)
-{
-    cleanup_free char *path = xasprintf("%s/%s", RUNTIME_FOLDER, name);
-    return file_write_atomic(path, bytes, length, 0644, err);
-}
+#define RUNTIME(name, symbol)                                                                      \
+    {                                                                                              \
+        name, runtime_##symbol##_begin, &runtime_##symbol##_size                                   \
+    }
+
+static const struct {
+    const char *name;
+    const uint8_t *bytes;
+    const uint64_t *size;
+} runtimes[] = {
+    RUNTIME("python.py", python),
+    RUNTIME("python_display.py", python_display),
+    RUNTIME("python_ipython.py", python_ipython),
+    RUNTIME("python_magics.py", python_magics),
+    RUNTIME("node.js", node),
+};
 
 int context_install(struct error *err)
 {
     int result = folder_make(RUNTIME_FOLDER, 0755, err);
-    if (result == 0)
-        result = install("python.py", runtime_python_begin, EMBED_SIZE(runtime_python), err);
-    if (result == 0)
-        result = install("node.js", runtime_node_begin, EMBED_SIZE(runtime_node), err);
+    for (size_t i = 0; result == 0 && i < sizeof runtimes / sizeof runtimes[0]; i++) {
+        cleanup_free char *path = xasprintf("%s/%s", RUNTIME_FOLDER, runtimes[i].name);
+        result = file_write_atomic(path, runtimes[i].bytes, *runtimes[i].size, 0644, err);
+    }
     return result;
 }

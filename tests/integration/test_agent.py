@@ -237,7 +237,7 @@ class Contexts:
     def test_state_persists(self):
         self.assertEqual(self.call(self.assign).end["exit_code"], 0)
         again = self.call(self.recall)
-        self.assertEqual(again.records(), [{"type": "result", "text": "42"}])
+        self.assertEqual([(r["type"], r["text"]) for r in again.records()], [("result", "42")])
         self.assertEqual(again.stdout, b"")
 
     def test_print_is_one_piece(self):

@@ -4,6 +4,7 @@ import ast
 import builtins
 import fcntl
 import gc
+import importlib
 import importlib.machinery
 import io
 import json
@@ -16,6 +17,11 @@ import types
 
 PIECE = 32768
 HIGH_FD = 200
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+COROUTINE = 0x80  # inspect.CO_COROUTINE
+PLAIN = (int, float, str, bool, list, tuple, dict, set, bytes)  # have no form but text
+PLAIN_MAX = 65536
 
 
 class Channel:
@@ -97,17 +103,14 @@ def open_text(kind, fd, name):
     return io.TextIOWrapper(buffered, "utf-8", "backslashreplace", line_buffering=True)
 
 
-def describe(value):
-    """The records that show a value; richer forms than text go next to it."""
-    return {"type": "result", "text": repr(value)}
-
-
 def hide_driver(error):
     """Leaves only the user's own frames in a formatted exception and what led to it."""
     seen = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        frames = [frame for frame in error.stack if frame.filename != __file__]
+        frames = [frame for frame in error.stack if os.path.dirname(frame.filename) != FOLDER]
+        while frames and os.path.basename(os.path.dirname(frames[0].filename)) == "asyncio":
+            frames.pop(0)  # between us and a top-level await
         error.stack = traceback.StackSummary.from_list(frames)
         error = error.__cause__ or error.__context__
 
@@ -147,9 +150,26 @@ class Driver:
         self.forked = False
         self.count = 0
         self.main = None
+        self.parts = {}
+        self.loop = None
+
+    def part(self, name):
+        """A module of ours beside this file, loaded when it is first needed."""
+        if name not in self.parts:
+            self.parts[name] = types.ModuleType(name)
+            self.load_part(name, self.parts[name])
+        return self.parts[name]
+
+    def load_part(self, name, module):
+        path = "%s/python_%s.py" % (FOLDER, name)
+        with open(path, encoding="utf-8") as file:
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+        module.driver = self
+        exec(code, module.__dict__)
 
     def prepare(self):
         self.new_main()
+        builtins.display = self.display
         self.open_streams()
         sys.stdin = open(os.devnull)
         sys.path[0] = ""
@@ -187,28 +207,87 @@ class Driver:
         self.channel.send(b"j", json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
 
     def show(self, value):
-        if value is not None:
-            self.flush()
-            self.record(describe(value))
+        """The value of a call."""
+        if value is None:
+            return
+        if type(value) in PLAIN and not self.forked:
+            text = repr(value)
+            if len(text) <= PLAIN_MAX:
+                self.flush()
+                data = {"text/plain": text}
+                self.record({"type": "result", "text": text, "data": data, "is_main": True})
+                return
+        self.part("display").show(value, True)
+
+    def display(self, *values, **options):
+        self.part("display").display(*values, **options)
+
+    def show_figures(self, *args, **options):
+        self.part("display").show_figures()
+
+    def parse(self, code, filename):
+        """The tree of the code, which may have lines of notebooks in it."""
+        while True:
+            try:
+                return compile(code, filename, "exec", ast.PyCF_ONLY_AST | AWAIT, True)
+            except SyntaxError as error:
+                failure = error
+            code = self.translate(code, failure)
+
+    def translate(self, code, failure):
+        magics = self.part("magics")
+        translated = magics.translate(code, failure)
+        if translated is None:
+            raise failure
+        setattr(builtins, magics.CALL, magics.call)
+        return translated
+
+    def compute(self, code):
+        """What the code object gives, awaited where it awaits."""
+        value = eval(code, self.main.__dict__)
+        return self.wait(value) if code.co_flags & COROUTINE else value
+
+    def wait(self, coroutine):
+        """All calls share one event loop, which runs while a call awaits."""
+        import asyncio
+        if self.loop is None or self.loop.is_closed():
+            self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+        task = self.loop.create_task(coroutine)
+        try:
+            return self.loop.run_until_complete(task)
+        except BaseException:
+            if not task.done():
+                task.cancel()
+                self.loop.run_until_complete(asyncio.wait([task]))
+            raise
 
     def evaluate(self, code, filename):
         """All statements, then the value of the last one if it is an expression."""
-        names = self.main.__dict__
         if "\n" not in code:
             # Most calls of one line are expressions, which need no tree.
             try:
-                expression = compile(code, filename, "eval", dont_inherit=True)
+                expression = compile(code, filename, "eval", AWAIT, True)
             except SyntaxError:
                 pass
             else:
-                return self.show(eval(expression, names))
-        tree = ast.parse(code, filename)
+                return self.show(self.compute(expression))
+        tree = self.parse(code, filename)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, filename, "exec", dont_inherit=True), names)
+        self.compute(compile(tree, filename, "exec", AWAIT, True))
         if last is None:
             return
         expression = ast.Expression(last.value)
-        self.show(eval(compile(expression, filename, "eval", dont_inherit=True), names))
+        self.show(self.compute(compile(expression, filename, "eval", AWAIT, True)))
+
+    def end_figures(self, error):
+        """Open figures are results of the call, unless it was interrupted."""
+        if "matplotlib.pyplot" not in sys.modules or self.forked:
+            return
+        if isinstance(error, KeyboardInterrupt):
+            self.part("display").close_figures()
+        else:
+            self.show_figures()
 
     def flush(self):
         for stream in {id(s): s for s in (sys.stdout, self.stdout, sys.stderr, self.stderr)}.values():
@@ -217,12 +296,12 @@ class Driver:
             except (ValueError, AttributeError, OSError):
                 pass
 
-    def guarded(self, code, filename):
-        """Runs the code; the exception that ended it, or None."""
+    def guarded(self, function, *args):
+        """Calls the function, interruptibly; the exception that ended it, or None."""
         try:
             try:
                 self.running = True
-                self.evaluate(code, filename)
+                function(*args)
             finally:
                 self.running = False
         except BaseException as error:
@@ -245,7 +324,8 @@ class Driver:
             self.open_streams()
         self.catch_interrupts()
         self.channel.interrupted = False
-        error = self.guarded(text, filename)
+        error = self.guarded(self.evaluate, text, filename)
+        error = self.guarded(self.end_figures, error) or error
         if self.forked:
             self.leave_child(error)
         self.flush()
@@ -338,6 +418,44 @@ class Preloaded:
         reseed_numpy(list(os.urandom(64)))
 
 
+class Pyplot:
+    """Makes pyplot.show give results, from the moment when pyplot is imported."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "matplotlib.pyplot":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None:
+            self.execute = spec.loader.exec_module
+            spec.loader.exec_module = self.exec_module
+        return spec
+
+    def exec_module(self, module):
+        self.execute(module)
+        module.show = driver.show_figures
+
+
+class Notebook:
+    """IPython.display where there is no IPython: asked when nobody else has it."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in ("IPython", "IPython.display"):
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=name == "IPython")
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        if module.__name__ == "IPython":
+            # Libraries that find IPython ask this, and take None for a plain interpreter.
+            module.get_ipython = lambda: None
+            module.display = importlib.import_module("IPython.display")
+        else:
+            driver.load_part("ipython", module)
+
+
 def reseed_numpy(numbers):
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed(numbers)
@@ -356,8 +474,12 @@ def reseed(entropy):
 
 driver = Driver()
 driver.catch_interrupts()
+sys.meta_path.insert(0, Pyplot())
+sys.meta_path.append(Notebook())
 if os.environ.pop("MSB_WARM", None):
     os.environ.setdefault("MPLBACKEND", "Agg")
     Preloaded().load()
+    driver.part("display")
+    driver.part("magics")
 driver.prepare()
 driver.serve()
