@@ -222,9 +222,6 @@ class Driver:
     def display(self, *values, **options):
         self.part("display").display(*values, **options)
 
-    def show_figures(self, *args, **options):
-        self.part("display").show_figures()
-
     def parse(self, code, filename):
         """The tree of the code, which may have lines of notebooks in it."""
         while True:
@@ -287,7 +284,7 @@ class Driver:
         if isinstance(error, KeyboardInterrupt):
             self.part("display").close_figures()
         else:
-            self.show_figures()
+            self.part("display").show_figures()
 
     def flush(self):
         for stream in {id(s): s for s in (sys.stdout, self.stdout, sys.stderr, self.stderr)}.values():
@@ -380,7 +377,7 @@ class Preloaded:
     numpy gets random numbers of its own, so that a start need not wait for it.
     """
 
-    NAMES = ("matplotlib.pyplot", "numpy", "pandas")
+    NAMES = ("asyncio", "matplotlib.pyplot", "numpy", "pandas")
 
     def __init__(self):
         self.modules = {}
@@ -432,8 +429,11 @@ class Pyplot:
         return spec
 
     def exec_module(self, module):
+        def show(*args, **options):
+            driver.part("display").show_figures()
+
         self.execute(module)
-        module.show = driver.show_figures
+        module.show = show
 
 
 class Notebook:

@@ -155,16 +155,17 @@ def draw_figure(figure):
         drawn = file.getvalue()
         data[mime] = drawn.decode("utf-8") if kind == "svg" else encode_form(mime, drawn)
     figure._msb_shown = True
+    figure.stale = False  # until it is changed
     return data
 
 
-def show_figures(*args, **options):
-    """Shows and closes all open figures: what pyplot.show does here."""
+def show_figures():
+    """Shows all open figures but those that are shown as they are, and closes them."""
     helpers = sys.modules["matplotlib._pylab_helpers"].Gcf
     try:
         for manager in helpers.get_all_fig_managers():
             figure = manager.canvas.figure
-            if not getattr(figure, "_msb_shown", False):
+            if figure.stale or not hasattr(figure, "_msb_shown"):
                 show(figure, False)
     finally:
         helpers.destroy_all()
