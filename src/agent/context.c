@@ -19,6 +19,7 @@
 
 EMBED(runtime_python, "src/agent/runtimes/python.py");
 EMBED(runtime_python_display, "src/agent/runtimes/python_display.py");
+EMBED(runtime_python_imports, "src/agent/runtimes/python_imports.py");
 EMBED(runtime_python_ipython, "src/agent/runtimes/python_ipython.py");
 EMBED(runtime_python_magics, "src/agent/runtimes/python_magics.py");
 EMBED(runtime_node, "src/agent/runtimes/node.js");
@@ -355,6 +356,7 @@ static const struct {
 } runtimes[] = {
     RUNTIME("python.py", python),
     RUNTIME("python_display.py", python_display),
+    RUNTIME("python_imports.py", python_imports),
     RUNTIME("python_ipython.py", python_ipython),
     RUNTIME("python_magics.py", python_magics),
     RUNTIME("node.js", node),

@@ -1,6 +1,7 @@
 """Rich results, awaiting and lines of notebooks in Python contexts, tried on the real agent."""
 import base64
 import itertools
+import time
 import unittest
 
 from agent_harness import RESULTS, STDERR, STDOUT
@@ -43,9 +44,9 @@ class Results(PythonTest):
     def test_mimebundle_comes_first(self):
         code = ("class A:\n  def _repr_html_(self): return 'other'\n"
                 "  def _repr_mimebundle_(self, include=None, exclude=None):\n"
-                "    return {'text/html': 'mine', 'text/plain': 'p', 'application/x+json': [1]}, {}\nA()")
+                "    return {'text/html': 'mine', 'text/plain': 'p', 'a/x+json': [1]}, {}\nA()")
         self.assertEqual(self.forms(code), {
-            "text/html": "mine", "text/plain": "p", "application/x+json": [1]})
+            "text/html": "mine", "text/plain": "p", "a/x+json": [1]})
 
     def test_classes_and_objects_with_every_attribute_are_text(self):
         self.assertEqual(list(self.forms("class A:\n  def _repr_html_(self): return 'x'\nA")),
@@ -69,14 +70,15 @@ class Results(PythonTest):
 
     def test_display_is_in_order_and_not_main(self):
         done = self.call("print('before')\ndisplay(1, 'two')\nprint('after')\n3")
-        channels = [channel for channel, _ in itertools.groupby(done.pieces, lambda piece: piece[0])]
+        channels = [key for key, _ in itertools.groupby(channel for channel, _ in done.pieces)]
         self.assertEqual(channels, [STDOUT, RESULTS, STDOUT, RESULTS])
         self.assertEqual([(r["text"], r["is_main"]) for r in done.records()],
                          [("1", False), ("'two'", False), ("3", True)])
 
     def test_ipython_display_can_be_imported(self):
         code = ("from IPython.display import *\nimport IPython\nclear_output(wait=True)\n"
-                "display(HTML('<i>'), Markdown('# t'), JSON({'a': 1}), SVG('<svg/>'), Latex('$y$'))\n"
+                "display(HTML('<i>'), Markdown('# t'), JSON({'a': 1}))\n"
+                "display(SVG('<svg/>'), Latex('$y$'))\n"
                 "Image(b'\\x89PNG..')")
         records = self.call(code).records()
         self.assertEqual([next(m for m in r["data"] if m != "text/plain") for r in records],
@@ -100,6 +102,12 @@ class Results(PythonTest):
             self.assertLess(len(record["text"]), 2 << 20)
             self.assertRegex(record["text"], r"\n\[text of [\d.]+ MB cut\]$")
 
+    def test_display_between_calls_does_no_harm(self):
+        self.call("import threading, time\ndef late():\n    time.sleep(0.1)\n    display(5)\n"
+                  "thread = threading.Thread(target=late)\nthread.start()")
+        time.sleep(0.3)
+        self.assertEqual(self.record("thread.join()\n6")["text"], "6")
+
     def test_display_in_a_forked_child_is_output(self):
         done = self.call("import os\npid = os.fork()\nif pid == 0:\n    display(5)\n"
                          "else:\n    _ = os.waitpid(pid, 0)")
@@ -110,11 +118,12 @@ class Await(PythonTest):
     def test_await_in_expressions_and_statements(self):
         self.call("import asyncio\nasync def f(x):\n    await asyncio.sleep(0)\n    return x")
         self.assertEqual(self.record("await f(5)")["text"], "5")
-        self.assertEqual(self.record("y = await f(6)\n[await f(i) for i in range(2)] + [y]")["text"],
-                         "[0, 1, 6]")
+        several = "y = await f(6)\n[await f(i) for i in range(2)] + [y]"
+        self.assertEqual(self.record(several)["text"], "[0, 1, 6]")
 
     def test_one_loop_serves_all_calls(self):
-        self.call("import asyncio\nevent = asyncio.Event()\nasync def f():\n    await event.wait()\n"
+        self.call("import asyncio\nevent = asyncio.Event()\n"
+                  "async def f():\n    await event.wait()\n"
                   "    return 'went on'\n"
                   "async def start(): return asyncio.create_task(f())\ntask = await start()")
         self.assertEqual(self.record("event.set()\nawait task")["text"], "'went on'")
@@ -139,7 +148,8 @@ class Await(PythonTest):
 
 class Notebook(PythonTest):
     def test_commands_are_streamed_in_order(self):
-        done = self.call("print('a')\n!echo b; echo c >&2\nprint('d')\nif True:\n    !echo \"it's\" \\\n e")
+        done = self.call("print('a')\n!echo b; echo c >&2\nprint('d')\n"
+                         "if True:\n    !echo \"it's\" \\\n e")
         self.assertEqual(done.stdout, b"a\nb\nd\nit's e\n")
         self.assertEqual(done.stderr, b"c\n")
         self.assertEqual([p for c, p in done.pieces if c in (STDOUT, STDERR)][0], b"a\n")
@@ -184,6 +194,7 @@ class Notebook(PythonTest):
         self.assertEqual((done.stdout, record["name"]), (b"ran\n", "UsageError"))
         self.assertIn("%frobnicate", record["value"])
         self.assertIn('"<call-1>", line 2', record["traceback"])
+        self.assertIn("\nUsageError: ", record["traceback"])
         self.assertIn("%%bash", self.record("%%bash\nls -l | wc")["value"])
 
     def test_syntax_errors_are_those_of_the_code(self):

@@ -4,8 +4,6 @@ import ast
 import builtins
 import fcntl
 import gc
-import importlib
-import importlib.machinery
 import io
 import json
 import linecache
@@ -154,7 +152,7 @@ class Driver:
         self.loop = None
 
     def part(self, name):
-        """A module of ours beside this file, loaded when it is first needed."""
+        """A module of ours beside this file, loaded at its first use. It knows us as `driver`."""
         if name not in self.parts:
             self.parts[name] = types.ModuleType(name)
             self.load_part(name, self.parts[name])
@@ -279,7 +277,7 @@ class Driver:
 
     def end_figures(self, error):
         """Open figures are results of the call, unless it was interrupted."""
-        if "matplotlib.pyplot" not in sys.modules or self.forked:
+        if "matplotlib._pylab_helpers" not in sys.modules or self.forked:
             return
         if isinstance(error, KeyboardInterrupt):
             self.part("display").close_figures()
@@ -322,7 +320,9 @@ class Driver:
         self.catch_interrupts()
         self.channel.interrupted = False
         error = self.guarded(self.evaluate, text, filename)
-        error = self.guarded(self.end_figures, error) or error
+        late_error = self.guarded(self.end_figures, error)
+        if error is None:
+            error = late_error
         if self.forked:
             self.leave_child(error)
         self.flush()
@@ -370,102 +370,11 @@ class Driver:
             handlers[kind](payload)
 
 
-class Preloaded:
-    """
-    Packages that were imported ahead and are in nobody's sight: absent from sys.modules until the
-    first import of one of them, which then costs next to nothing. That is also the moment when
-    numpy gets random numbers of its own, so that a start need not wait for it.
-    """
-
-    NAMES = ("asyncio", "matplotlib.pyplot", "numpy", "pandas")
-
-    def __init__(self):
-        self.modules = {}
-
-    def load(self):
-        before = set(sys.modules)
-        gc.disable()
-        for name in self.NAMES:
-            try:
-                __import__(name)
-            except ImportError:
-                pass
-        gc.enable()
-        for name in set(sys.modules) - before:
-            if name.partition(".")[0] not in sys.stdlib_module_names:
-                self.modules[name] = sys.modules.pop(name)
-        sys.meta_path.insert(0, self)
-
-    def find_spec(self, name, path=None, target=None):
-        if name not in self.modules:
-            return None
-        sys.meta_path.remove(self)
-        modules, self.modules = self.modules, {}
-        self.module = modules.pop(name)
-        self.spec = self.module.__spec__
-        sys.modules.update(modules)
-        return importlib.machinery.ModuleSpec(name, self)
-
-    def create_module(self, spec):
-        return self.module
-
-    def exec_module(self, module):
-        module.__spec__ = self.spec
-        module.__loader__ = self.spec.loader
-        reseed_numpy(list(os.urandom(64)))
-
-
-class Pyplot:
-    """Makes pyplot.show give results, from the moment when pyplot is imported."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "matplotlib.pyplot":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None:
-            self.execute = spec.loader.exec_module
-            spec.loader.exec_module = self.exec_module
-        return spec
-
-    def exec_module(self, module):
-        def show(*args, **options):
-            driver.part("display").show_figures()
-
-        self.execute(module)
-        module.show = show
-
-
-class Notebook:
-    """IPython.display where there is no IPython: asked when nobody else has it."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name not in ("IPython", "IPython.display"):
-            return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=name == "IPython")
-
-    def create_module(self, spec):
-        return None
-
-    def exec_module(self, module):
-        if module.__name__ == "IPython":
-            # Libraries that find IPython ask this, and take None for a plain interpreter.
-            module.get_ipython = lambda: None
-            module.display = importlib.import_module("IPython.display")
-        else:
-            driver.load_part("ipython", module)
-
-
-def reseed_numpy(numbers):
-    if "numpy.random" in sys.modules:
-        sys.modules["numpy.random"].seed(numbers)
-
-
 def reseed(entropy):
     loaded = sys.modules.get
     if loaded("random"):
         loaded("random").seed(int.from_bytes(entropy, "little"))
-    reseed_numpy(list(entropy))
+    driver.part("imports").reseed_numpy(list(entropy))
     if loaded("ssl"):
         loaded("ssl").RAND_add(entropy, 32.0)
     if loaded("tempfile"):
@@ -474,11 +383,10 @@ def reseed(entropy):
 
 driver = Driver()
 driver.catch_interrupts()
-sys.meta_path.insert(0, Pyplot())
-sys.meta_path.append(Notebook())
+driver.part("imports").install()
 if os.environ.pop("MSB_WARM", None):
     os.environ.setdefault("MPLBACKEND", "Agg")
-    Preloaded().load()
+    driver.part("imports").Preloaded().load()
     driver.part("display")
     driver.part("magics")
 driver.prepare()

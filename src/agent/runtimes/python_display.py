@@ -40,7 +40,7 @@ def encode_bundle(bundle):
         bundle = bundle[0]
     if not isinstance(bundle, dict):
         return {}
-    forms = {mime: encode_form(mime, form) for mime, form in bundle.items() if isinstance(mime, str)}
+    forms = {str(mime): encode_form(str(mime), form) for mime, form in bundle.items()}
     return {mime: form for mime, form in forms.items() if form is not None}
 
 
@@ -89,7 +89,7 @@ class Forms:
         except NotImplementedError:
             return None
         except Exception as error:
-            self.error = self.error or error
+            self.error = error if self.error is None else self.error
             return None
 
 

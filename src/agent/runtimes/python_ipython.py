@@ -62,7 +62,7 @@ class Javascript(Shown):
 
 
 class JSON(Shown):
-    def __init__(self, data=None, url=None, filename=None, expanded=False, metadata=None, **options):
+    def __init__(self, data=None, url=None, filename=None, expanded=False, metadata=None, **_):
         super().__init__(data, url, filename, metadata)
         if isinstance(self.data, str):
             import json

@@ -15,6 +15,8 @@ PIPE_PIECES = 2  # that fill a pipe
 class UsageError(Exception):
     """A magic that does not exist or is used wrongly."""
 
+    __module__ = "builtins"  # which tracebacks do not name
+
 
 def translate(code, error):
     """
