@@ -374,9 +374,8 @@ def reseed(entropy):
     loaded = sys.modules.get
     if loaded("random"):
         loaded("random").seed(int.from_bytes(entropy, "little"))
-    driver.part("imports").reseed_numpy(list(entropy))
-    if loaded("ssl"):
-        loaded("ssl").RAND_add(entropy, 32.0)
+    driver.part("imports").reseed_numpy(entropy)
+    driver.part("imports").reseed_ssl(entropy)
     if loaded("tempfile"):
         loaded("tempfile")._name_sequence = None
 
@@ -386,7 +385,7 @@ driver.catch_interrupts()
 driver.part("imports").install()
 if os.environ.pop("MSB_WARM", None):
     os.environ.setdefault("MPLBACKEND", "Agg")
-    driver.part("imports").Preloaded().load()
+    driver.part("imports").preload()
     driver.part("display")
     driver.part("magics")
 driver.prepare()

@@ -6,34 +6,44 @@ import os
 import sys
 
 
-def reseed_numpy(numbers):
+def reseed_numpy(entropy):
     if "numpy.random" in sys.modules:
-        sys.modules["numpy.random"].seed(numbers)
+        sys.modules["numpy.random"].seed(list(entropy))
+
+
+def reseed_ssl(entropy):
+    if "ssl" in sys.modules:
+        sys.modules["ssl"].RAND_add(entropy, len(entropy))
+
+
+def is_foreign(name):
+    return name.partition(".")[0] not in sys.stdlib_module_names
 
 
 class Preloaded:
     """
     Packages that were imported ahead and are in nobody's sight: absent from sys.modules until the
     first import of one of them, which then costs next to nothing. That is also the moment when
-    numpy gets random numbers of its own, so that a start need not wait for it.
+    they get random numbers of their own, so that a start need not wait for it.
     """
 
-    NAMES = ("asyncio", "matplotlib.pyplot", "numpy", "pandas")
-
-    def __init__(self):
+    def __init__(self, names, hides, reseed):
+        self.names = names
+        self.hides = hides
+        self.reseed = reseed
         self.modules = {}
 
     def load(self):
         before = set(sys.modules)
         gc.disable()
-        for name in self.NAMES:
+        for name in self.names:
             try:
                 __import__(name)
             except ImportError:
                 pass
         gc.enable()
         for name in set(sys.modules) - before:
-            if name.partition(".")[0] not in sys.stdlib_module_names:
+            if self.hides(name):
                 self.modules[name] = sys.modules.pop(name)
         sys.meta_path.insert(0, self)
 
@@ -53,7 +63,7 @@ class Preloaded:
     def exec_module(self, module):
         module.__spec__ = self.spec
         module.__loader__ = self.spec.loader
-        reseed_numpy(list(os.urandom(64)))
+        self.reseed(os.urandom(64))
 
 
 class Pyplot:
@@ -100,3 +110,9 @@ class Notebook:
 def install():
     sys.meta_path.insert(0, Pyplot())
     sys.meta_path.append(Notebook())
+
+
+def preload():
+    """The second group is what is left for asyncio to import after the first."""
+    Preloaded(("matplotlib.pyplot", "numpy", "pandas"), is_foreign, reseed_numpy).load()
+    Preloaded(("asyncio",), lambda name: True, reseed_ssl).load()
