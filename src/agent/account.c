@@ -154,3 +154,13 @@ int account_find(const char *spec, struct account *account, struct error *err)
     account->groups[account->group_count++] = account->gid;
     return result;
 }
+
+void account_name(uid_t uid, char *name, size_t size)
+{
+    struct account account = {0};
+    struct error ignored;
+    char number[16];
+    snprintf(number, sizeof number, "%u", uid);
+    find_user(number, &account, &ignored);
+    snprintf(name, size, "%s", account.name);
+}

@@ -22,3 +22,6 @@ struct account {
 
 /* spec: a name or a number, optionally with ":group". */
 int account_find(const char *spec, struct account *account, struct error *err);
+
+/* The name of a number; empty when it has no entry. */
+void account_name(uid_t uid, char *name, size_t size);

@@ -15,6 +15,7 @@
 #include "agent/connection.h"
 #include "agent/context.h"
 #include "agent/exec.h"
+#include "agent/file.h"
 #include "agent/loop.h"
 #include "agent/machine.h"
 #include "agent/run.h"
@@ -51,6 +52,10 @@ static void on_open(struct stream *stream, uint8_t operation, const uint8_t *fie
         [OP_EXEC] = exec_open,       [OP_RUN] = run_open,           [OP_ADOPT] = adopt_open,
         [OP_QUIESCE] = quiesce_open, [OP_SHUTDOWN] = shutdown_open,
     };
+    if (operation >= OP_FILE_READ && operation <= OP_FILE_COPY) {
+        file_open(stream, operation, fields, length);
+        return;
+    }
     if (operation < sizeof operations / sizeof operations[0] && operations[operation]) {
         operations[operation](stream, fields, length);
         return;

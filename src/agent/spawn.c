@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -94,6 +95,13 @@ static bool become(const struct account *account)
            syscall(SYS_setresuid, account->uid, account->uid, account->uid) == 0;
 }
 
+/* It is a copy of the agent: others of the same user may not look into it. */
+static _Noreturn void do_work(const struct spawn *spawn)
+{
+    prctl(PR_SET_DUMPABLE, 0);
+    _exit(spawn->work(spawn->owner));
+}
+
 static _Noreturn void run_child(const struct spawn *spawn, int report_fd)
 {
     int report = fcntl(report_fd, F_DUPFD_CLOEXEC, HIGH_FD);
@@ -110,6 +118,8 @@ static _Noreturn void run_child(const struct spawn *spawn, int report_fd)
         fail(report, STAGE_USER);
     if (chdir(spawn->cwd) < 0)
         fail(report, STAGE_CWD);
+    if (spawn->work)
+        do_work(spawn);
     environ = spawn->env;
     execvp(spawn->argv[0], spawn->argv);
     int reason = errno;

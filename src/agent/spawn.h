@@ -1,4 +1,7 @@
-/* Starts a program of the sandbox: as a user, in a scope, with exactly the descriptors given. */
+/*
+ * Starts a program of the sandbox, or work of our own: as a user, in a scope, with exactly the
+ * descriptors given.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -20,6 +23,9 @@ struct spawn {
     int fds[SPAWN_FDS_MAX]; /* become 0, 1, 2, … */
     int fd_count;
     bool terminal; /* descriptor 0 becomes the controlling terminal */
+    /* Instead of the program, which then is only a name: returns the exit code. */
+    int (*work)(const void *owner);
+    const void *owner;
 };
 
 /*

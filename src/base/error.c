@@ -61,6 +61,8 @@ enum error_code error_code_from_errno(int number)
     case EISDIR:
     case ENAMETOOLONG:
     case ELOOP:
+    case ENOTEMPTY:
+    case EXDEV:
         return ERROR_INVALID;
     case EBUSY:
     case EAGAIN:

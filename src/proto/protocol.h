@@ -19,6 +19,16 @@ enum operation {
     OP_ADOPT,    /* become a sandbox: ENTROPY, REALTIME_US, NAME, USER, ENV…, CWD, VOLUME… */
     OP_QUIESCE,  /* get ready for a snapshot: warm the contexts LANGUAGE…, write everything out */
     OP_SHUTDOWN, /* end all processes, write everything out, power off */
+    /* files, as USER, relative paths below CWD; with PARENTS missing folders on the way to what is
+     * made are made too */
+    OP_FILE_READ,   /* PATH, OFFSET, LENGTH; the contents come on CHANNEL_STDOUT */
+    OP_FILE_WRITE,  /* PATH, MODE, APPEND; the contents go on CHANNEL_STDIN */
+    OP_FILE_STAT,   /* PATH; one record on CHANNEL_RESULTS */
+    OP_FILE_LIST,   /* PATH, DEPTH, LIMIT; a record for each entry */
+    OP_FILE_MAKE,   /* PATH, MODE: a folder */
+    OP_FILE_REMOVE, /* PATH, RECURSIVE */
+    OP_FILE_RENAME, /* PATH, TARGET */
+    OP_FILE_COPY,   /* PATH, TARGET, RECURSIVE */
     /* answered by the keeper */
     OP_START = 64, /* first on the owner's connection: CONFIG; ends when the sandbox is ready */
     OP_STATUS,     /* END carries STATUS, a JSON object */
@@ -32,7 +42,7 @@ enum channel {
     CHANNEL_STDIN = 0,
     CHANNEL_STDOUT = 1,
     CHANNEL_STDERR = 2,
-    CHANNEL_RESULTS = 3, /* OP_RUN: records, each a u32 length and that much JSON */
+    CHANNEL_RESULTS = 3, /* records, each a u32 length and that much JSON */
     CHANNEL_COUNT,
 };
 
@@ -71,4 +81,15 @@ enum tag {
     TAG_HINT,        /* text */
     TAG_STATE_LOST,  /* number: 1 when the context had to be replaced */
     TAG_STATUS,      /* text: JSON */
+    /* requests for files */
+    TAG_PATH,      /* bytes without NUL */
+    TAG_TARGET,    /* bytes without NUL: the new path */
+    TAG_OFFSET,    /* number */
+    TAG_LENGTH,    /* number; absent: to the end */
+    TAG_MODE,      /* number: permission bits */
+    TAG_APPEND,    /* number: 1 adds to the end */
+    TAG_PARENTS,   /* number: 1 */
+    TAG_RECURSIVE, /* number: 1 for folders with all they hold */
+    TAG_DEPTH,     /* number: levels of folders to list; absent: 1 */
+    TAG_LIMIT,     /* number: entries to list at most */
 };

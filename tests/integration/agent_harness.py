@@ -10,13 +10,15 @@ import time
 
 HELLO, OPEN, DATA, EOF, CREDIT, CONTROL, EVENT, END = range(1, 9)
 EXEC, RUN, ADOPT, QUIESCE, SHUTDOWN = range(1, 6)
+(FILE_READ, FILE_WRITE, FILE_STAT, FILE_LIST, FILE_MAKE, FILE_REMOVE, FILE_RENAME,
+ FILE_COPY) = range(6, 14)
 STDIN, STDOUT, STDERR, RESULTS = range(4)
 WINDOW = 256 * 1024
 
 TAGS = (
     "version kernel arg env cwd user timeout_ms pty rows cols term language entropy realtime_us "
     "name volume config signal cancel pid verdict exit_code duration_us error_code message hint "
-    "state_lost status"
+    "state_lost status path target offset length mode append parents recursive depth limit"
 ).split()
 NUMBER = {name: index + 1 for index, name in enumerate(TAGS)}
 NUMERIC = {"version", "pid", "exit_code", "signal", "duration_us", "state_lost"}

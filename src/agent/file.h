@@ -1,0 +1,8 @@
+/* OP_FILE_…: reading, writing and arranging files. */
+#pragma once
+
+#include <stdint.h>
+
+#include "agent/connection.h"
+
+void file_open(struct stream *stream, uint8_t operation, const uint8_t *fields, uint32_t length);
