@@ -52,13 +52,26 @@ void input_open(struct input *input, int fd, bool terminal, struct stream *strea
     loop_watch_start(&input->watch, fd, 0, on_ready, input);
 }
 
+/* Saves a copy of what the command takes at once. Failures are met again by advance(). */
+static size_t write_now(struct input *input, const uint8_t *bytes, size_t length)
+{
+    ssize_t put = write(input->watch.fd, bytes, length);
+    if (put <= 0)
+        return 0;
+    stream_grant(input->stream, (size_t)put);
+    return (size_t)put;
+}
+
 void input_write(struct input *input, const uint8_t *bytes, size_t length)
 {
     if (input->watch.fd < 0 || input->ending) {
         stream_grant(input->stream, length);
         return;
     }
-    buf_append(&input->waiting, bytes, length);
+    size_t taken = buf_length(&input->waiting) == 0 ? write_now(input, bytes, length) : 0;
+    if (taken == length)
+        return;
+    buf_append(&input->waiting, bytes + taken, length - taken);
     advance(input);
 }
 

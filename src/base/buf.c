@@ -14,8 +14,8 @@ uint8_t *buf_reserve(struct buf *buf, size_t size)
         return buf->bytes + buf->end;
 
     size_t length = buf_length(buf);
-    if (buf->start > 0 && buf->capacity - length >= size && buf->start >= length) {
-        memcpy(buf->bytes, buf->bytes + buf->start, length);
+    if (buf->capacity - length >= size) {
+        memmove(buf->bytes, buf->bytes + buf->start, length);
     } else {
         size_t wanted = length + size;
         size_t capacity = buf->capacity ? buf->capacity : 256;
