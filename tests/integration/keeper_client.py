@@ -4,7 +4,8 @@ import os
 import socket
 import struct
 
-from agent_harness import DATA, END, EOF, OPEN, RUN, STDIN, decode_fields, encode_fields
+from agent_harness import (CREDIT, DATA, END, EOF, OPEN, RUN, STDIN, WINDOW, decode_fields,
+                           encode_fields)
 
 STATUS, STOP, PAUSE, RESUME = 65, 66, 67, 68
 
@@ -61,6 +62,34 @@ class Keeper:
         self.send(DATA, STDIN, code.encode())
         self.send(EOF, STDIN)
         return self.finish()
+
+    def begin(self, operation, **fields):
+        self.stream += 1
+        self.send(OPEN, operation, encode_fields(fields))
+
+    def call(self, operation, data=b"", **fields):
+        """Any operation, with as much input and output as there is, under credit."""
+        self.begin(operation, **fields)
+        data, credit, output, ended = memoryview(data), WINDOW, {}, False
+        while True:
+            while data and credit:
+                part = data[:min(credit, 65536)]
+                self.send(DATA, STDIN, bytes(part))
+                credit -= len(part)
+                data = data[len(part):]
+            if not data and not ended:
+                self.send(EOF, STDIN)
+                ended = True
+            stream, kind, detail, payload = self.frame()
+            if stream != self.stream:
+                continue
+            if kind == DATA:
+                output.setdefault(detail, bytearray()).extend(payload)
+                self.send(CREDIT, 0, struct.pack("<I", len(payload)))
+            elif kind == CREDIT:
+                credit += struct.unpack("<I", payload)[0]
+            elif kind == END:
+                return output, decode_fields(payload)
 
     def ask(self, operation):
         """An operation of the keeper itself: the fields of its end."""

@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# Files in and out of whole sandboxes, through their keepers. What each operation does is tried in
+# test_agent_files.py.
+load helpers
+
+files() {
+    timeout 60 python3 "$REPOSITORY/tests/integration/files.py" "$MSB_HOME" box "$1"
+}
+
+setup() {
+    mkdir -p "$BATS_TEST_TMPDIR/shared"
+    chown 1234:1234 "$BATS_TEST_TMPDIR/shared" || true
+    start_box box -v "$BATS_TEST_TMPDIR/shared:/data"
+}
+
+@test "files come back whole" {
+    files come_back_whole
+    msb stop box
+}
+
+@test "files are those of the default user" {
+    files are_those_of_the_default_user
+    msb stop box
+}
+
+@test "a client that goes away leaves no half-written file" {
+    files are_left_alone_by_a_client_that_goes_away
+    msb stop box
+}
+
+@test "files cannot be had while the sandbox is paused" {
+    files cannot_be_had_while_paused
+    msb stop box
+}
+
+@test "files written on a volume are there on the host" {
+    needs_root
+    files on_a_volume_are_there_on_the_host
+    cd "$BATS_TEST_TMPDIR"/shared/folder
+    assert_equal "$(cat file)" two
+    assert_equal "$(stat -c '%u %a' file)" "1234 640"
+    assert_equal "$(ls -A)" file
+    msb stop box
+}

@@ -1,0 +1,59 @@
+"""Tries one property of files in a running sandbox: files.py HOME NAME PROPERTY."""
+import os
+import sys
+import time
+
+from agent_harness import (DATA, FILE_LIST, FILE_MAKE, FILE_READ, FILE_REMOVE, FILE_STAT,
+                           FILE_WRITE, RESULTS, STDIN, STDOUT)
+from keeper_client import PAUSE, RESUME, Keeper
+
+
+def come_back_whole(home, name):
+    data = os.urandom(20_000_000)
+    with Keeper(home, name) as keeper:
+        assert "verdict" not in keeper.call(FILE_WRITE, data, path="/tmp/file")[1]
+        assert keeper.call(FILE_READ, path="/tmp/file")[0][STDOUT] == data
+        part = keeper.call(FILE_READ, path="/tmp/file", offset=1_000_000, length=500_000)
+        assert part[0][STDOUT] == data[1_000_000:1_500_000]
+        keeper.call(FILE_REMOVE, path="/tmp/file")
+        assert keeper.call(FILE_STAT, path="/tmp/file")[1]["error_code"] == "not_found"
+
+
+def are_those_of_the_default_user(home, name):
+    with Keeper(home, name) as keeper:
+        keeper.call(FILE_WRITE, b"mine", path="/tmp/mine")
+        entry = keeper.call(FILE_STAT, path="/tmp/mine")[0][RESULTS]
+        assert b'"uid":0,' not in entry, entry
+        assert keeper.call(FILE_READ, path="/etc/shadow")[1]["error_code"] == "denied"
+        assert "verdict" not in keeper.call(FILE_READ, path="/etc/shadow", user="root")[1]
+
+
+def are_left_alone_by_a_client_that_goes_away(home, name):
+    with Keeper(home, name) as keeper:
+        keeper.call(FILE_MAKE, path="/tmp/folder")
+        keeper.begin(FILE_WRITE, path="/tmp/folder/file")
+        keeper.send(DATA, STDIN, bytes(100_000))
+        keeper.frame()
+    with Keeper(home, name) as keeper:
+        deadline = time.monotonic() + 10
+        while keeper.call(FILE_LIST, path="/tmp/folder")[0]:
+            assert time.monotonic() < deadline, "something is left"
+
+
+def cannot_be_had_while_paused(home, name):
+    with Keeper(home, name) as keeper:
+        keeper.ask(PAUSE)
+        assert keeper.call(FILE_STAT, path="/")[1]["error_code"] == "unavailable"
+        keeper.ask(RESUME)
+        assert "verdict" not in keeper.call(FILE_STAT, path="/")[1]
+
+
+def on_a_volume_are_there_on_the_host(home, name):
+    with Keeper(home, name) as keeper:
+        for text in b"one", b"two":
+            end = keeper.call(FILE_WRITE, text, path="/data/folder/file", parents=1, mode=0o640)[1]
+            assert "verdict" not in end, end
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[3]](*sys.argv[1:3])
