@@ -51,7 +51,7 @@ static int copy_link(const char *from, const char *to, struct error *err)
     if (length < 0)
         return error_errno(err, errno, "cannot read the link %.400s", from);
     link[length] = '\0';
-    if (symlink(link, to) < 0)
+    if (symlink(link, to) < 0 && (errno != EEXIST || unlink(to) < 0 || symlink(link, to) < 0))
         return error_errno(err, errno, "cannot make the link %.400s", to);
     return 0;
 }
