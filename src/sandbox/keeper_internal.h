@@ -19,6 +19,7 @@ struct route {
     uint64_t to_agent;  /* bytes the client may still send */
     unsigned notices;   /* EVENT and EOF frames seen */
     bool in_use;
+    bool prints; /* its output goes to the log: contents of files do not */
 };
 
 struct client {

@@ -61,6 +61,7 @@ void route_open(struct client *client, const struct frame *frame)
         .to_client = PROTOCOL_WINDOW,
         .to_agent = PROTOCOL_WINDOW,
         .in_use = true,
+        .prints = frame->detail == OP_EXEC || frame->detail == OP_RUN,
     };
     keeper->active++;
     link_send(&keeper->agent, slot_stream(keeper, route), FRAME_OPEN, frame->detail, frame->payload,
@@ -149,9 +150,9 @@ void route_end_all(struct keeper *keeper, const struct error *reason)
     keeper->active = 0;
 }
 
-static void keep_output(struct keeper *keeper, const struct frame *frame)
+static void keep_output(struct keeper *keeper, const struct route *route, const struct frame *frame)
 {
-    if (frame->type == FRAME_DATA &&
+    if (route->prints && frame->type == FRAME_DATA &&
         (frame->detail == CHANNEL_STDOUT || frame->detail == CHANNEL_STDERR))
         output_log_write(&keeper->log, frame->payload, frame->length);
 }
@@ -188,7 +189,7 @@ static bool take_from_agent(struct keeper *keeper, struct route *route, const st
         error_set(err, ERROR_PROTOCOL, "frame type %d makes no sense from inside", frame->type);
         return false;
     }
-    keep_output(keeper, frame);
+    keep_output(keeper, route, frame);
     if (route->client)
         link_send(&route->client->link, route->client_stream, frame->type, frame->detail,
                   frame->payload, frame->length);

@@ -18,6 +18,11 @@ setup() {
     msb stop box
 }
 
+@test "the contents of files are not in the log" {
+    files are_not_in_the_log
+    msb stop box
+}
+
 @test "files are those of the default user" {
     files are_those_of_the_default_user
     msb stop box

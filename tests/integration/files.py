@@ -19,6 +19,15 @@ def come_back_whole(home, name):
         assert keeper.call(FILE_STAT, path="/tmp/file")[1]["error_code"] == "not_found"
 
 
+def are_not_in_the_log(home, name):
+    with Keeper(home, name) as keeper:
+        keeper.call(FILE_WRITE, b"confidential", path="/tmp/file")
+        assert keeper.call(FILE_READ, path="/tmp/file")[0][STDOUT] == b"confidential"
+        keeper.run("print('printed')")
+    with open(os.path.join(home, "sandboxes", "default", name, "output.log"), "rb") as log:
+        assert log.read() == b"printed\n"
+
+
 def are_those_of_the_default_user(home, name):
     with Keeper(home, name) as keeper:
         keeper.call(FILE_WRITE, b"mine", path="/tmp/mine")
