@@ -182,6 +182,18 @@ class Looks(FileTest):
         self.assertEqual(self.read("/run/roots"), b"x\n")
         self.assertEqual(self.sh("ls -A /run | grep -e msb- -e mine").stdout, b"")
 
+    def test_others_of_the_user_cannot_look_into_the_work(self):
+        self.sh("mkfifo -m 666 /run/pipe")
+        blocked = self.agent.open(FILE_READ, path="/run/pipe", user="nobody")
+        self.wait_until(lambda: self.sh("pgrep -u nobody").stdout)
+        pid = self.sh("pgrep -u nobody").stdout.decode().strip()
+        for name in "fd", "mem", "environ":
+            looking = self.sh(f"cat /proc/{pid}/{name}/* /proc/{pid}/{name} | head -c 1", user="nobody")
+            self.assertEqual(looking.stdout, b"")
+            self.assertIn(b"Permission denied", looking.stderr)
+        blocked.control(cancel=1)
+        self.assertEqual(blocked.wait()["verdict"], "cancelled")
+
     def test_a_file_that_may_not_be_written_is_not_replaced_either(self):
         self.sh("mkdir /run/theirs; echo x > /run/theirs/file; chown nobody /run/theirs")
         self.assert_fails(self.write("/run/theirs/file", b"y", user="nobody"), "denied")
