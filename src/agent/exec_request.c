@@ -16,15 +16,6 @@ static int take_size(const struct field *field, uint16_t *place, struct error *e
     return result;
 }
 
-static int take_flag(const struct field *field, bool *place, struct error *err)
-{
-    uint64_t value;
-    int result = field_number(field, &value, err);
-    if (result == 0)
-        *place = value != 0;
-    return result;
-}
-
 static int take_term(const struct field *field, char ***env, struct error *err)
 {
     cleanup_free char *text = NULL;
@@ -50,7 +41,7 @@ static int take_field(struct exec_request *request, const struct field *field, s
     case TAG_TIMEOUT_MS:
         return field_number(field, &request->timeout_ms, err);
     case TAG_PTY:
-        return take_flag(field, &request->pty, err);
+        return field_flag(field, &request->pty, err);
     case TAG_ROWS:
         return take_size(field, &request->rows, err);
     case TAG_COLS:
@@ -103,7 +94,7 @@ static int take_control(struct exec_control *control, const struct field *field,
     case TAG_COLS:
         return take_size(field, &control->cols, err);
     case TAG_CANCEL:
-        return take_flag(field, &control->cancel, err);
+        return field_flag(field, &control->cancel, err);
     default:
         return 0;
     }

@@ -7,15 +7,6 @@
 #include "proto/fields.h"
 #include "proto/protocol.h"
 
-static int take_flag(const struct field *field, bool *place, struct error *err)
-{
-    uint64_t value;
-    int result = field_number(field, &value, err);
-    if (result == 0)
-        *place = value != 0;
-    return result;
-}
-
 static int take_bounded(const struct field *field, uint64_t *place, uint64_t most,
                         struct error *err)
 {
@@ -56,11 +47,11 @@ static int take_field(struct file_request *request, const struct field *field, s
     case TAG_MODE:
         return take_mode(field, request, err);
     case TAG_APPEND:
-        return take_flag(field, &request->append, err);
+        return field_flag(field, &request->append, err);
     case TAG_PARENTS:
-        return take_flag(field, &request->parents, err);
+        return field_flag(field, &request->parents, err);
     case TAG_RECURSIVE:
-        return take_flag(field, &request->recursive, err);
+        return field_flag(field, &request->recursive, err);
     case TAG_DEPTH:
         return take_bounded(field, &request->depth, FILE_DEPTH_MAX, err);
     case TAG_LIMIT:

@@ -84,3 +84,12 @@ int field_number(const struct field *field, uint64_t *value, struct error *err)
     *value = wire_get64(field->bytes);
     return 0;
 }
+
+int field_flag(const struct field *field, bool *flag, struct error *err)
+{
+    uint64_t value = 0;
+    int result = field_number(field, &value, err);
+    if (result == 0)
+        *flag = value != 0;
+    return result;
+}

@@ -31,4 +31,6 @@ int field_text(const struct field *field, char **text, struct error *err);
 /* The same in place of an earlier text (or NULL), or at the end of a list. */
 int field_replace_text(const struct field *field, char **place, struct error *err);
 int field_append_text(const struct field *field, char ***list, struct error *err);
+/* A number that is not 0. */
+int field_flag(const struct field *field, bool *flag, struct error *err);
 int field_number(const struct field *field, uint64_t *value, struct error *err);

@@ -64,7 +64,6 @@ static int read_number(const struct field *field, int *value, struct error *err)
 static int read_field(const struct field *field, struct outcome *outcome, struct error *err)
 {
     char code[32];
-    int flag = 0;
     switch (field->tag) {
     case TAG_VERDICT:
         outcome->verdict = verdict_from(field);
@@ -76,10 +75,7 @@ static int read_field(const struct field *field, struct outcome *outcome, struct
     case TAG_DURATION_US:
         return field_number(field, &outcome->duration_us, err);
     case TAG_STATE_LOST:
-        if (read_number(field, &flag, err) < 0)
-            return -1;
-        outcome->state_lost = flag != 0;
-        return 0;
+        return field_flag(field, &outcome->state_lost, err);
     case TAG_ERROR_CODE:
         copy_text(code, sizeof code, field);
         outcome->error.code = error_code_from_name(code);

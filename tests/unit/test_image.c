@@ -19,22 +19,9 @@
 #include "image/reference.h"
 #include "image/store.h"
 #include "refusal.h"
+#include "temporary_home.h"
 
 #define EMPTY_DIGEST "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-
-static int make_home(void **state)
-{
-    char folder[] = "/tmp/msb-test-image-XXXXXX";
-    (void)state;
-    return mkdtemp(folder) && setenv("MSB_HOME", folder, 1) == 0 ? 0 : -1;
-}
-
-static int remove_home(void **state)
-{
-    struct error err;
-    (void)state;
-    return folder_remove(home_folder(), &err);
-}
 
 static int empty_store(void **state)
 {

@@ -19,23 +19,10 @@
 #include "engine/vm/kernel_package.h"
 #include "engine/vm/kernel_unwrap.h"
 #include "refusal.h"
+#include "temporary_home.h"
 
 #define KERNEL_SIZE 200000
 #define SETUP_END (2 * 512)
-
-static int make_home(void **state)
-{
-    char folder[] = "/tmp/msb-test-kernel-XXXXXX";
-    (void)state;
-    return mkdtemp(folder) && setenv("MSB_HOME", folder, 1) == 0 ? 0 : -1;
-}
-
-static int remove_home(void **state)
-{
-    struct error err;
-    (void)state;
-    return folder_remove(home_folder(), &err);
-}
 
 static int empty_home(void **state)
 {

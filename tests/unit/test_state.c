@@ -14,20 +14,7 @@
 #include "base/home.h"
 #include "base/mem.h"
 #include "sandbox/state.h"
-
-static int make_home(void **state)
-{
-    char folder[] = "/tmp/msb-test-state-XXXXXX";
-    (void)state;
-    return mkdtemp(folder) && setenv("MSB_HOME", folder, 1) == 0 ? 0 : -1;
-}
-
-static int remove_home(void **state)
-{
-    struct error err;
-    (void)state;
-    return folder_remove(home_folder(), &err);
-}
+#include "temporary_home.h"
 
 static size_t count_of(const char *namespace)
 {
