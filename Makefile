@@ -75,7 +75,7 @@ $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
                  libarchive-dev libssl-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
-TEST_PACKAGES  = libcmocka-dev bats python3 nodejs procps util-linux
+TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
 quickstart:

@@ -62,7 +62,8 @@ static void set_limits(const char *folder, const struct cgroup_limits *limits)
 static char *make_group(const char *hierarchy)
 {
     cleanup_free char *parent = xasprintf("%s/msb", hierarchy);
-    if (mkdir(parent, 0755) == 0 && is_unified()) {
+    mkdir(parent, 0755);
+    if (is_unified()) {
         put(hierarchy, "cgroup.subtree_control", "+memory +pids");
         put(parent, "cgroup.subtree_control", "+memory +pids");
     }
@@ -132,6 +133,14 @@ void cgroup_sweep(void)
     }
 }
 
+static bool has_memory_controller(void)
+{
+    struct error ignored;
+    cleanup_buf struct buf controllers = {0};
+    return file_read(ROOT "/cgroup.controllers", 4096, &controllers, &ignored) == 0 &&
+           strstr(buf_text(&controllers), "memory");
+}
+
 bool cgroup_available(const char **why)
 {
     const char *const *hierarchy = hierarchies();
@@ -142,6 +151,10 @@ bool cgroup_available(const char **why)
                                              : "no control groups are mounted";
             return false;
         }
+    }
+    if (is_unified() && !has_memory_controller()) {
+        *why = "version 2 has no memory controller here";
+        return false;
     }
     *why = is_unified() ? "version 2" : "version 1";
     return true;
