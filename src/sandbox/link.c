@@ -157,11 +157,6 @@ void link_send_credit(struct link *link, uint32_t stream, uint32_t amount)
     flush(link);
 }
 
-size_t link_backlog(const struct link *link)
-{
-    return buf_length(&link->out) + buf_length(&link->writing);
-}
-
 void link_preload(struct link *link, const struct buf *bytes)
 {
     buf_append(&link->in, buf_data(bytes), buf_length(bytes));

@@ -44,8 +44,6 @@ void link_send(struct link *link, uint32_t stream, enum frame_type type, uint8_t
 /* Sends frames that were put together elsewhere. */
 void link_send_raw(struct link *link, const struct buf *frames);
 void link_send_credit(struct link *link, uint32_t stream, uint32_t amount);
-/* Bytes that were sent but not taken yet. */
-size_t link_backlog(const struct link *link);
 /* Bytes that arrived before the link was opened. */
 void link_preload(struct link *link, const struct buf *bytes);
 void link_close(struct link *link);
