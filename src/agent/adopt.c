@@ -53,8 +53,9 @@ static void finish(struct adoption *adoption)
     free_adoption(adoption);
 }
 
-static int take_field(struct adoption *adoption, const struct field *field, struct error *err)
+static int take_field(void *owner, const struct field *field, struct error *err)
 {
+    struct adoption *adoption = owner;
     switch (field->tag) {
     case TAG_ENTROPY:
         adoption->entropy = field->bytes;
@@ -80,13 +81,7 @@ static int take_field(struct adoption *adoption, const struct field *field, stru
 static int parse(struct adoption *adoption, const uint8_t *fields, uint32_t length,
                  struct error *err)
 {
-    struct field field;
-    uint32_t at = 0;
-    int result;
-    while ((result = fields_next(fields, length, &at, &field, err)) > 0) {
-        if ((result = take_field(adoption, &field, err)) < 0)
-            return result;
-    }
+    int result = fields_each(fields, length, take_field, adoption, err);
     if (result == 0 && adoption->entropy_length < CONTEXT_ENTROPY)
         return error_set(err, ERROR_INVALID, "at least %d bytes of entropy are needed",
                          CONTEXT_ENTROPY);

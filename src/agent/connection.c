@@ -51,6 +51,7 @@ static int open_stream(const struct frame *frame, struct error *err)
         return error_set(err, ERROR_PROTOCOL, "stream %u is in use", frame->stream);
     struct stream *stream = xcalloc(1, sizeof *stream);
     stream->id = frame->stream;
+    stream->operation = frame->detail;
     stream->send_credit = stream->receive_credit = PROTOCOL_WINDOW;
     *place = stream;
     if (++connection.stream_count > PROTOCOL_STREAMS_MAX) {
@@ -60,7 +61,7 @@ static int open_stream(const struct frame *frame, struct error *err)
         stream_end_error(stream, &limit);
         return 0;
     }
-    connection.events->open(stream, frame->detail, frame->payload, frame->length);
+    connection.events->open(stream, frame->payload, frame->length);
     return 0;
 }
 

@@ -27,6 +27,7 @@ struct stream_events {
 
 struct stream {
     uint32_t id;
+    uint8_t operation; /* enum operation, or a number from a client that knows more */
     const struct stream_events *events;
     void *owner;
     uint32_t send_credit;
@@ -36,7 +37,7 @@ struct stream {
 
 struct connection_events {
     /* Takes the stream over: sets its events and owner, or ends it. */
-    void (*open)(struct stream *stream, uint8_t operation, const uint8_t *fields, uint32_t length);
+    void (*open)(struct stream *stream, const uint8_t *fields, uint32_t length);
     /* The other side has gone (err->code ERROR_NONE) or broke the rules. */
     void (*closed)(const struct error *err);
 };

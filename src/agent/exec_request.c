@@ -27,8 +27,9 @@ static int take_term(const struct field *field, char ***env, struct error *err)
     return 0;
 }
 
-static int take_field(struct exec_request *request, const struct field *field, struct error *err)
+static int take_field(void *owner, const struct field *field, struct error *err)
 {
+    struct exec_request *request = owner;
     switch (field->tag) {
     case TAG_ARG:
         return field_append_text(field, &request->argv, err);
@@ -56,13 +57,7 @@ static int take_field(struct exec_request *request, const struct field *field, s
 int exec_request_parse(struct exec_request *request, const uint8_t *fields, uint32_t length,
                        struct error *err)
 {
-    struct field field;
-    uint32_t at = 0;
-    int result;
-    while ((result = fields_next(fields, length, &at, &field, err)) > 0) {
-        if ((result = take_field(request, &field, err)) < 0)
-            return result;
-    }
+    int result = fields_each(fields, length, take_field, request, err);
     if (result < 0)
         return result;
     if (!request->argv || !request->argv[0][0])
@@ -84,8 +79,9 @@ void exec_request_free(struct exec_request *request)
     free(request->user);
 }
 
-static int take_control(struct exec_control *control, const struct field *field, struct error *err)
+static int take_control(void *owner, const struct field *field, struct error *err)
 {
+    struct exec_control *control = owner;
     switch (field->tag) {
     case TAG_SIGNAL:
         return field_number(field, &control->signal, err);
@@ -104,12 +100,5 @@ int exec_control_parse(struct exec_control *control, const uint8_t *fields, uint
                        struct error *err)
 {
     *control = (struct exec_control){0};
-    struct field field;
-    uint32_t at = 0;
-    int result;
-    while ((result = fields_next(fields, length, &at, &field, err)) > 0) {
-        if ((result = take_control(control, &field, err)) < 0)
-            return result;
-    }
-    return result;
+    return fields_each(fields, length, take_control, control, err);
 }

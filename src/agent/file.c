@@ -181,7 +181,7 @@ static int start(struct file *file, struct error *err)
     return 0;
 }
 
-void file_open(struct stream *stream, uint8_t operation, const uint8_t *fields, uint32_t length)
+void file_open(struct stream *stream, const uint8_t *fields, uint32_t length)
 {
     struct error err;
     struct file *file = xcalloc(1, sizeof *file);
@@ -191,7 +191,7 @@ void file_open(struct stream *stream, uint8_t operation, const uint8_t *fields, 
     file->input.watch.fd = file->output.watch.fd = -1;
     stream->events = &events;
     stream->owner = file;
-    if (file_request_parse(&file->request, operation, fields, length, &err) < 0 ||
+    if (file_request_parse(&file->request, stream->operation, fields, length, &err) < 0 ||
         start(file, &err) < 0)
         end_with_error(file, &err);
 }

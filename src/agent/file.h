@@ -5,4 +5,4 @@
 
 #include "agent/connection.h"
 
-void file_open(struct stream *stream, uint8_t operation, const uint8_t *fields, uint32_t length);
+void file_open(struct stream *stream, const uint8_t *fields, uint32_t length);

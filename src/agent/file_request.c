@@ -29,8 +29,9 @@ static int take_mode(const struct field *field, struct file_request *request, st
     return 0;
 }
 
-static int take_field(struct file_request *request, const struct field *field, struct error *err)
+static int take_field(void *owner, const struct field *field, struct error *err)
 {
+    struct file_request *request = owner;
     switch (field->tag) {
     case TAG_PATH:
         return field_replace_text(field, &request->path, err);
@@ -95,13 +96,7 @@ int file_request_parse(struct file_request *request, uint8_t operation, const ui
 {
     *request = (struct file_request){
         .operation = operation, .length = UINT64_MAX, .depth = 1, .limit = FILE_LIST_MAX};
-    struct field field;
-    uint32_t at = 0;
-    int result;
-    while ((result = fields_next(fields, length, &at, &field, err)) > 0) {
-        if ((result = take_field(request, &field, err)) < 0)
-            return result;
-    }
+    int result = fields_each(fields, length, take_field, request, err);
     if (result < 0 || (result = check(request, err)) < 0)
         return result;
     fill_in(request);

@@ -45,23 +45,20 @@ static void shutdown_open(struct stream *stream, const uint8_t *fields, uint32_t
     leave();
 }
 
-static void on_open(struct stream *stream, uint8_t operation, const uint8_t *fields,
-                    uint32_t length)
+static void on_open(struct stream *stream, const uint8_t *fields, uint32_t length)
 {
     static void (*const operations[])(struct stream *, const uint8_t *, uint32_t) = {
-        [OP_EXEC] = exec_open,       [OP_RUN] = run_open,           [OP_ADOPT] = adopt_open,
-        [OP_QUIESCE] = quiesce_open, [OP_SHUTDOWN] = shutdown_open,
+        [OP_EXEC] = exec_open,         [OP_RUN] = run_open,
+        [OP_ADOPT] = adopt_open,       [OP_QUIESCE] = quiesce_open,
+        [OP_SHUTDOWN] = shutdown_open, [OP_FILE_READ... OP_FILE_COPY] = file_open,
     };
-    if (operation >= OP_FILE_READ && operation <= OP_FILE_COPY) {
-        file_open(stream, operation, fields, length);
-        return;
-    }
-    if (operation < sizeof operations / sizeof operations[0] && operations[operation]) {
-        operations[operation](stream, fields, length);
+    if (stream->operation < sizeof operations / sizeof operations[0] &&
+        operations[stream->operation]) {
+        operations[stream->operation](stream, fields, length);
         return;
     }
     struct error err;
-    error_set(&err, ERROR_INVALID, "the agent has no operation %u", operation);
+    error_set(&err, ERROR_INVALID, "the agent has no operation %u", stream->operation);
     error_hint(&err, "the sandbox was made by an older version: stop it and start it again");
     stream_end_error(stream, &err);
 }

@@ -73,6 +73,15 @@ static int warm(struct quiesce *quiesce, const char *language, struct error *err
     return 0;
 }
 
+static int take_field(void *owner, const struct field *field, struct error *err)
+{
+    cleanup_free char *language = NULL;
+    if (field->tag != TAG_LANGUAGE)
+        return 0;
+    int result = field_text(field, &language, err);
+    return result == 0 ? warm(owner, language, err) : result;
+}
+
 void quiesce_open(struct stream *stream, const uint8_t *fields, uint32_t length)
 {
     static const struct stream_events events;
@@ -85,16 +94,8 @@ void quiesce_open(struct stream *stream, const uint8_t *fields, uint32_t length)
     uint64_t now = clock_realtime_us();
     if (machine_is_ours() && now > DAY_US)
         result = machine_set_clock(now - DAY_US, &quiesce->err);
-    struct field field;
-    uint32_t at = 0;
-    while (result >= 0 && (result = fields_next(fields, length, &at, &field, &quiesce->err)) > 0) {
-        cleanup_free char *language = NULL;
-        if (field.tag != TAG_LANGUAGE)
-            continue;
-        result = field_text(&field, &language, &quiesce->err);
-        if (result == 0)
-            result = warm(quiesce, language, &quiesce->err);
-    }
+    if (result == 0)
+        fields_each(fields, length, take_field, quiesce, &quiesce->err);
     if (--quiesce->waiting == 0)
         finish(quiesce);
 }

@@ -48,6 +48,20 @@ int fields_next(const uint8_t *payload, uint32_t length, uint32_t *at, struct fi
     return 1;
 }
 
+int fields_each(const uint8_t *payload, uint32_t length,
+                int (*take)(void *owner, const struct field *field, struct error *err), void *owner,
+                struct error *err)
+{
+    struct field field;
+    uint32_t at = 0;
+    int result;
+    while ((result = fields_next(payload, length, &at, &field, err)) > 0) {
+        if ((result = take(owner, &field, err)) < 0)
+            return result;
+    }
+    return result;
+}
+
 int field_text(const struct field *field, char **text, struct error *err)
 {
     if (memchr(field->bytes, '\0', field->length))

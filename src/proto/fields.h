@@ -26,6 +26,11 @@ void fields_add_number(struct buf *out, uint8_t tag, uint64_t value);
 int fields_next(const uint8_t *payload, uint32_t length, uint32_t *at, struct field *field,
                 struct error *err);
 
+/* Gives each field to `take` until one is refused: negative then, or when the payload is broken. */
+int fields_each(const uint8_t *payload, uint32_t length,
+                int (*take)(void *owner, const struct field *field, struct error *err), void *owner,
+                struct error *err);
+
 /* A field as a fresh string; refuses a NUL byte inside. */
 int field_text(const struct field *field, char **text, struct error *err);
 /* The same in place of an earlier text (or NULL), or at the end of a list. */

@@ -10,7 +10,8 @@
 static const char *const names[VERDICT_COUNT] = {
     [VERDICT_DONE] = "done",           [VERDICT_EXITED] = "exited",
     [VERDICT_SIGNALED] = "signaled",   [VERDICT_TIMEOUT] = "timeout",
-    [VERDICT_CANCELLED] = "cancelled", [VERDICT_ERROR] = "error",
+    [VERDICT_CANCELLED] = "cancelled", [VERDICT_MEMORY] = "memory",
+    [VERDICT_ERROR] = "error",
 };
 
 const char *verdict_name(enum verdict verdict)
@@ -29,6 +30,12 @@ void outcome_append(struct buf *out, uint32_t stream, const struct outcome *outc
     fields_add_number(&fields, TAG_DURATION_US, outcome->duration_us);
     if (outcome->state_lost)
         fields_add_number(&fields, TAG_STATE_LOST, 1);
+    if (outcome->count)
+        fields_add_number(&fields, TAG_COUNT, outcome->count);
+    if (outcome->output_bytes)
+        fields_add_number(&fields, TAG_OUTPUT_BYTES, outcome->output_bytes);
+    if (outcome->killed)
+        fields_add_text(&fields, TAG_KILLED, outcome->killed);
     if (outcome->error.code != ERROR_NONE) {
         fields_add_text(&fields, TAG_ERROR_CODE, error_code_name(outcome->error.code));
         fields_add_text(&fields, TAG_MESSAGE, outcome->error.message);
@@ -61,8 +68,9 @@ static int read_number(const struct field *field, int *value, struct error *err)
     return result;
 }
 
-static int read_field(const struct field *field, struct outcome *outcome, struct error *err)
+static int read_field(void *owner, const struct field *field, struct error *err)
 {
+    struct outcome *outcome = owner;
     char code[32];
     switch (field->tag) {
     case TAG_VERDICT:
@@ -76,6 +84,12 @@ static int read_field(const struct field *field, struct outcome *outcome, struct
         return field_number(field, &outcome->duration_us, err);
     case TAG_STATE_LOST:
         return field_flag(field, &outcome->state_lost, err);
+    case TAG_COUNT:
+        return field_number(field, &outcome->count, err);
+    case TAG_OUTPUT_BYTES:
+        return field_number(field, &outcome->output_bytes, err);
+    case TAG_KILLED:
+        return field_replace_text(field, &outcome->killed, err);
     case TAG_ERROR_CODE:
         copy_text(code, sizeof code, field);
         outcome->error.code = error_code_from_name(code);
@@ -96,21 +110,14 @@ static int read_field(const struct field *field, struct outcome *outcome, struct
 int outcome_read(const struct frame *frame, struct outcome *outcome, struct error *err)
 {
     *outcome = (struct outcome){0};
-    uint32_t at = 0;
-    struct field field;
-    int more;
-    while ((more = fields_next(frame->payload, frame->length, &at, &field, err)) > 0) {
-        int result = read_field(&field, outcome, err);
-        if (result < 0)
-            return result;
-    }
-    return more;
+    return fields_each(frame->payload, frame->length, read_field, outcome, err);
 }
 
 void outcome_free(struct outcome *outcome)
 {
     free(outcome->status);
-    outcome->status = NULL;
+    free(outcome->killed);
+    outcome->status = outcome->killed = NULL;
 }
 
 struct outcome outcome_error(const struct error *err)

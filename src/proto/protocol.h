@@ -21,14 +21,31 @@ enum operation {
     OP_SHUTDOWN, /* end all processes, write everything out, power off */
     /* files, as USER, relative paths below CWD; with PARENTS missing folders on the way to what is
      * made are made too */
-    OP_FILE_READ,   /* PATH, OFFSET, LENGTH; the contents come on CHANNEL_STDOUT */
-    OP_FILE_WRITE,  /* PATH, MODE, APPEND; the contents go on CHANNEL_STDIN */
-    OP_FILE_STAT,   /* PATH; one record on CHANNEL_RESULTS */
-    OP_FILE_LIST,   /* PATH, DEPTH, LIMIT; a record for each entry */
-    OP_FILE_MAKE,   /* PATH, MODE: a folder */
-    OP_FILE_REMOVE, /* PATH, RECURSIVE */
-    OP_FILE_RENAME, /* PATH, TARGET */
-    OP_FILE_COPY,   /* PATH, TARGET, RECURSIVE */
+    OP_FILE_READ,    /* PATH, OFFSET, LENGTH; the contents come on CHANNEL_STDOUT */
+    OP_FILE_WRITE,   /* PATH, MODE, APPEND; the contents go on CHANNEL_STDIN */
+    OP_FILE_STAT,    /* PATH; one record on CHANNEL_RESULTS */
+    OP_FILE_LIST,    /* PATH, DEPTH, LIMIT; a record for each entry */
+    OP_FILE_MAKE,    /* PATH, MODE: a folder */
+    OP_FILE_REMOVE,  /* PATH, RECURSIVE */
+    OP_FILE_RENAME,  /* PATH, TARGET */
+    OP_FILE_COPY,    /* PATH, TARGET, RECURSIVE */
+    OP_FILE_WATCH,   /* PATH, RECURSIVE: a record for each change, until it is cancelled */
+    OP_FILE_CHANGES, /* PATH, LIMIT: at the EOF of CHANNEL_STDIN, a record for each file that has
+                      * changed since the first event */
+    /* contexts */
+    OP_CONTEXT_MAKE,    /* LANGUAGE, CONTEXT, CWD, ENV…; END carries STATUS, a JSON object */
+    OP_CONTEXT_LIST,    /* a record for each */
+    OP_CONTEXT_RESTART, /* CONTEXT */
+    OP_CONTEXT_REMOVE,  /* CONTEXT */
+    /* commands that run already */
+    OP_PROCESS_LIST,   /* a record for each */
+    OP_PROCESS_ATTACH, /* PID: like the stream that started it, what it printed last comes first */
+    OP_PROCESS_SIGNAL, /* PID, SIGNAL */
+    OP_PROCESS_INPUT,  /* PID, CLOSE; what comes on CHANNEL_STDIN goes to its stdin */
+    /* TCP: bytes go in on CHANNEL_STDIN and come out on CHANNEL_STDOUT */
+    OP_CONNECT, /* PORT: a connection to that port inside */
+    OP_ACCEPT,  /* PORT: waits for somebody inside to connect to it; EVENT then */
+    OP_METRICS, /* END carries STATUS, a JSON object */
     /* answered by the keeper */
     OP_START = 64, /* first on the owner's connection: CONFIG; ends when the sandbox is ready */
     OP_STATUS,     /* END carries STATUS, a JSON object */
@@ -73,7 +90,7 @@ enum tag {
     /* EVENT */
     TAG_PID, /* number: the operation's process, as numbered inside */
     /* END */
-    TAG_VERDICT,     /* text: exited, signaled, timeout, cancelled, error; absent: it worked */
+    TAG_VERDICT,     /* text: verdict_name; absent: it worked */
     TAG_EXIT_CODE,   /* number */
     TAG_DURATION_US, /* number */
     TAG_ERROR_CODE,  /* text: error_code_name */
@@ -92,4 +109,16 @@ enum tag {
     TAG_RECURSIVE, /* number: 1 for folders with all they hold */
     TAG_DEPTH,     /* number: levels of folders to list; absent: 1 */
     TAG_LIMIT,     /* number: entries to list at most */
+    /* contexts and commands */
+    TAG_CONTEXT,      /* text: its id; absent: the first of its language */
+    TAG_COUNT,        /* number, in END: calls its context has had */
+    TAG_KEEP,         /* number: 1 lets the command go on when its client leaves */
+    TAG_DETACH,       /* number, in CONTROL: 1 ends the stream but not the command */
+    TAG_CLOSE,        /* number: 1 closes stdin afterwards */
+    TAG_PORT,         /* number */
+    TAG_OUTPUT_LIMIT, /* number: bytes of output to pass on; the rest is counted only */
+    TAG_OUTPUT_BYTES, /* number, in END: all of the output, when more than that */
+    TAG_PROCESSES,    /* number, in ADOPT: how many there may be at once */
+    TAG_OPEN_FILES,   /* number, in ADOPT: how many each process may have open */
+    TAG_KILLED,       /* text, in END: the process that was killed for want of memory */
 };

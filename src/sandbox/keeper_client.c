@@ -62,7 +62,8 @@ static void open_operation(struct client *client, const struct frame *frame)
         return;
     case OP_EXEC:
     case OP_RUN:
-    case OP_FILE_READ ... OP_FILE_COPY:
+    case OP_FILE_READ ... OP_CONNECT:
+    case OP_METRICS:
         if (!client->keeper->paused) {
             route_open(client, frame);
             return;

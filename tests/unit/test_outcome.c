@@ -43,6 +43,9 @@ static void everything_passes(void **state)
                            .signal = 9,
                            .duration_us = 1ull << 40,
                            .state_lost = true,
+                           .count = 3,
+                           .output_bytes = 1ull << 33,
+                           .killed = "python3",
                            .error = {.code = ERROR_NO_SPACE, .message = "full", .hint = "empty"},
                            .status = "{}"};
     (void)state;
@@ -51,6 +54,9 @@ static void everything_passes(void **state)
     assert_int_equal(got.signal, 9);
     assert_true(got.duration_us == 1ull << 40);
     assert_true(got.state_lost);
+    assert_true(got.count == 3);
+    assert_true(got.output_bytes == 1ull << 33);
+    assert_string_equal(got.killed, "python3");
     assert_int_equal(got.error.code, ERROR_NO_SPACE);
     assert_string_equal(got.error.message, "full");
     assert_string_equal(got.error.hint, "empty");
