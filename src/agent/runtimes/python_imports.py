@@ -27,8 +27,8 @@ class Preloaded:
     they get random numbers of their own, so that a start need not wait for it.
     """
 
-    def __init__(self, names, hides, reseed):
-        self.names = names
+    def __init__(self, loads, hides, reseed):
+        self.loads = loads
         self.hides = hides
         self.reseed = reseed
         self.modules = {}
@@ -36,11 +36,13 @@ class Preloaded:
     def load(self):
         before = set(sys.modules)
         gc.disable()
-        for name in self.names:
+        for load in self.loads:
             try:
-                __import__(name)
+                load()
             except ImportError:
                 pass
+        # Looking through all of that for garbage would take as long as an eighth of the imports.
+        gc.freeze()
         gc.enable()
         for name in set(sys.modules) - before:
             if self.hides(name):
@@ -112,7 +114,41 @@ def install():
     sys.meta_path.append(Notebook())
 
 
+def load_matplotlib():
+    """
+    matplotlib writes its help texts while it is imported, and looks up what each property takes once
+    for each class that inherits it. Remembering that saves an eighth of the time for all packages.
+    """
+    from matplotlib.artist import ArtistInspector
+    look_up = ArtistInspector.get_valid_values
+    known = {}
+
+    def get_valid_values(self, name):
+        setter = getattr(self.o, "set_" + name)
+        if not setter.__doc__:
+            return look_up(self, name)
+        key = setter, setter.__doc__
+        if key not in known:
+            known[key] = look_up(self, name)
+        return known[key]
+
+    ArtistInspector.get_valid_values = get_valid_values
+    try:
+        import matplotlib.pyplot
+    finally:
+        ArtistInspector.get_valid_values = look_up
+
+
+def load_pandas():
+    import numpy
+    import pandas
+
+
+def load_asyncio():
+    import asyncio
+
+
 def preload():
     """The second group is what is left for asyncio to import after the first."""
-    Preloaded(("matplotlib.pyplot", "numpy", "pandas"), is_foreign, reseed_numpy).load()
-    Preloaded(("asyncio",), lambda name: True, reseed_ssl).load()
+    Preloaded((load_matplotlib, load_pandas), is_foreign, reseed_numpy).load()
+    Preloaded((load_asyncio,), lambda name: True, reseed_ssl).load()
