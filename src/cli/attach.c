@@ -26,11 +26,10 @@ struct attachment {
     uv_loop_t loop;
     struct sandbox_client client;
     struct client_call start, work, stop;
-    struct results results;
+    struct records records;
     uv_fs_t read;
     char piece[INPUT_PIECE];
-    bool reading;      /* a read of stdin is under way */
-    size_t input_sent; /* of the request's own input */
+    bool reading; /* a read of stdin is under way */
     bool input_ended;
     int write_error; /* why our own output failed */
     bool working;
@@ -146,26 +145,10 @@ static void on_input(uv_fs_t *request)
     }
 }
 
-static void feed_given(struct attachment *a)
-{
-    const struct attach_request *request = a->request;
-    size_t left = request->input_length - a->input_sent;
-    size_t size = a->work.room < left ? (size_t)a->work.room : left;
-    call_send(&a->work, request->input + a->input_sent, size);
-    a->input_sent += size;
-    a->input_ended = size == left;
-    if (a->input_ended)
-        call_send_eof(&a->work);
-}
-
 static void feed(struct attachment *a)
 {
-    if (a->reading || !a->working || a->input_ended || a->work.room == 0)
+    if (a->request->input || a->reading || !a->working || a->input_ended || a->work.room == 0)
         return;
-    if (a->request->input) {
-        feed_given(a);
-        return;
-    }
     size_t size = a->work.room < INPUT_PIECE ? (size_t)a->work.room : INPUT_PIECE;
     uv_buf_t room = uv_buf_init(a->piece, (unsigned)size);
     a->read.data = a;
@@ -187,7 +170,7 @@ static void on_data(struct client_call *call, enum channel channel, const uint8_
     if (!a->first_output)
         a->first_output = clock_monotonic_us();
     int failed = channel == CHANNEL_RESULTS
-                     ? results_take(&a->results, bytes, length)
+                     ? results_take(&a->records, bytes, length)
                      : file_write_all(channel == CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO,
                                       bytes, length);
     if (failed && !a->write_error) {
@@ -246,7 +229,7 @@ static void start_work(struct attachment *a)
     call_start(&a->client, &a->work, request->operation, request->fields, &handlers, a);
     a->working = true;
     if (request->input)
-        feed(a);
+        call_give(&a->work, request->input, request->input_length);
 }
 
 static void note_place(struct attachment *a, const char *status)
@@ -271,8 +254,7 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
     a->ready = clock_monotonic_us();
     note_place(a, outcome->status);
     set_raw(a);
-    if (!a->request->input)
-        feed(a);
+    feed(a);
 }
 
 static void on_signal(uv_signal_t *watch, int number)
@@ -342,12 +324,11 @@ int attach_run(int connection, const struct attach_request *request)
     if (!request->starting) {
         a.ready = a.began;
         set_raw(&a);
-        if (!request->input)
-            feed(&a);
+        feed(&a);
     }
     uv_run(&a.loop, UV_RUN_DEFAULT);
     restore_terminal(&a);
-    results_free(&a.results);
+    records_free(&a.records);
     tell_place(&a);
     return a.exit_code;
 }

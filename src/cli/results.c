@@ -6,9 +6,6 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "proto/wire.h"
-
-#define RECORD_MAX (64u << 20)
 
 static int put(int fd, const char *text)
 {
@@ -62,32 +59,14 @@ static int show(const json_t *record)
     return 0;
 }
 
-int results_take(struct results *results, const uint8_t *bytes, size_t length)
+int results_take(struct records *records, const uint8_t *bytes, size_t length)
 {
-    if (results->broken)
-        return 0;
-    buf_append(&results->in, bytes, length);
-    while (buf_length(&results->in) >= 4) {
-        uint32_t size = wire_get32(buf_data(&results->in));
-        if (size > RECORD_MAX) {
-            results->broken = true;
-            buf_free(&results->in);
-            return 0;
-        }
-        if (buf_length(&results->in) - 4 < size)
-            return 0;
-        json_t *record =
-            json_loadb((const char *)buf_data(&results->in) + 4, size, JSON_ALLOW_NUL, NULL);
+    records_feed(records, bytes, length);
+    for (json_t *record; (record = records_next(records));) {
         int failed = show(record);
         json_decref(record);
-        buf_consume(&results->in, 4 + size);
         if (failed)
             return -1;
     }
     return 0;
-}
-
-void results_free(struct results *results)
-{
-    buf_free(&results->in);
 }

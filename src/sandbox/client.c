@@ -36,6 +36,28 @@ static void on_end(struct client_call *call, const struct frame *frame)
     outcome_free(&outcome);
 }
 
+static void give(struct client_call *call)
+{
+    if (!call->giving)
+        return;
+    size_t size = call->room < call->given_length ? (size_t)call->room : call->given_length;
+    call_send(call, call->given, size);
+    call->given += size;
+    call->given_length -= size;
+    if (call->given_length > 0)
+        return;
+    call->giving = false;
+    call_send_eof(call);
+}
+
+void call_give(struct client_call *call, const void *bytes, size_t length)
+{
+    call->given = bytes;
+    call->given_length = length;
+    call->giving = true;
+    give(call);
+}
+
 static void on_frame(struct link *link, const struct frame *frame)
 {
     struct client_call *call = find(link->owner, frame->stream);
@@ -51,6 +73,7 @@ static void on_frame(struct link *link, const struct frame *frame)
     case FRAME_CREDIT:
         if (frame_credit(frame, &amount, &err) == 0) {
             call->room += amount;
+            give(call);
             if (call->handlers->room)
                 call->handlers->room(call);
         }

@@ -22,8 +22,11 @@ struct call_handlers {
 
 struct client_call {
     uint32_t stream;
-    uint64_t room; /* bytes of input the other side takes now */
-    uint32_t owed; /* bytes taken, credit not returned yet */
+    uint64_t room;        /* bytes of input the other side takes now */
+    uint32_t owed;        /* bytes taken, credit not returned yet */
+    const uint8_t *given; /* input that waits for room */
+    size_t given_length;
+    bool giving;
     const struct call_handlers *handlers;
     void *context;
     struct sandbox_client *client;
@@ -50,6 +53,8 @@ void call_start(struct sandbox_client *client, struct client_call *call, enum op
 void call_join(struct sandbox_client *client, struct client_call *call, uint32_t stream,
                const struct call_handlers *handlers, void *context);
 
+/* All of the call's input, sent as there is room, and its end. It must last as long as the call. */
+void call_give(struct client_call *call, const void *bytes, size_t length);
 /* At most call->room bytes. */
 void call_send(struct client_call *call, const void *bytes, size_t length);
 void call_send_eof(struct client_call *call);
