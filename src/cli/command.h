@@ -55,4 +55,4 @@ void command_help(const struct command *command);
 int report_error(const struct error *err, int exit_code);
 
 extern const struct command exe_command, exec_command, prepare_command, ps_command, stop_command,
-    doctor_command, version_command;
+    doctor_command, packages_command, version_command;
