@@ -47,6 +47,8 @@ static int take_field(void *owner, const struct field *field, struct error *err)
         return take_size(field, &request->rows, err);
     case TAG_COLS:
         return take_size(field, &request->cols, err);
+    case TAG_KEEP:
+        return field_flag(field, &request->keep, err);
     case TAG_TERM:
         return take_term(field, &request->env, err);
     default:
@@ -91,6 +93,8 @@ static int take_control(void *owner, const struct field *field, struct error *er
         return take_size(field, &control->cols, err);
     case TAG_CANCEL:
         return field_flag(field, &control->cancel, err);
+    case TAG_DETACH:
+        return field_flag(field, &control->detach, err);
     default:
         return 0;
     }

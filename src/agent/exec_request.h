@@ -13,6 +13,7 @@ struct exec_request {
     char *user;
     uint64_t timeout_ms;
     bool pty;
+    bool keep; /* goes on when its client leaves */
     uint16_t rows;
     uint16_t cols;
 };
@@ -22,6 +23,7 @@ struct exec_control {
     uint16_t rows;
     uint16_t cols;
     bool cancel;
+    bool detach;
 };
 
 /* Fills in defaults; the request is to be freed also when this fails. */

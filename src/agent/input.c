@@ -8,6 +8,14 @@
 
 #define END_OF_TRANSMISSION "\x04"
 
+static void finish(struct input *input)
+{
+    if (input->broken || !input->terminal)
+        input_discard(input);
+    if (input->ended)
+        input->ended(input->owner);
+}
+
 static void advance(struct input *input)
 {
     while (input->watch.fd >= 0 && buf_length(&input->waiting) > 0) {
@@ -18,7 +26,8 @@ static void advance(struct input *input)
         if (put < 0 && errno == EAGAIN)
             break;
         if (put < 0) {
-            input_discard(input);
+            input->broken = true;
+            finish(input);
             return;
         }
         buf_consume(&input->waiting, (size_t)put);
@@ -31,12 +40,9 @@ static void advance(struct input *input)
     }
     if (input->watch.fd < 0)
         return;
-    if (buf_length(&input->waiting) > 0)
-        loop_watch_change(&input->watch, EPOLLOUT);
-    else if (input->ending && !input->terminal)
-        input_discard(input);
-    else
-        loop_watch_change(&input->watch, 0);
+    loop_watch_change(&input->watch, buf_length(&input->waiting) > 0 ? EPOLLOUT : 0);
+    if (input->ending && buf_length(&input->waiting) == 0)
+        finish(input);
 }
 
 static void on_ready(void *owner, uint32_t events)

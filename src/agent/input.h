@@ -16,6 +16,11 @@ struct input {
     bool ending;
     struct buf waiting;
     size_t marks; /* bytes of waiting that are ours and give no credit back */
+    bool broken;  /* the command does not read any more */
+    /* Everything up to input_end was taken, or nothing will be any more. May be NULL; may free the
+     * input. */
+    void (*ended)(void *owner);
+    void *owner;
 };
 
 /* Takes the descriptor over. */

@@ -18,6 +18,7 @@
 #include "agent/file.h"
 #include "agent/loop.h"
 #include "agent/machine.h"
+#include "agent/process_operations.h"
 #include "agent/run.h"
 #include "agent/scope.h"
 #include "agent/spawn.h"
@@ -48,9 +49,16 @@ static void shutdown_open(struct stream *stream, const uint8_t *fields, uint32_t
 static void on_open(struct stream *stream, const uint8_t *fields, uint32_t length)
 {
     static void (*const operations[])(struct stream *, const uint8_t *, uint32_t) = {
-        [OP_EXEC] = exec_open,         [OP_RUN] = run_open,
-        [OP_ADOPT] = adopt_open,       [OP_QUIESCE] = quiesce_open,
-        [OP_SHUTDOWN] = shutdown_open, [OP_FILE_READ... OP_FILE_COPY] = file_open,
+        [OP_EXEC] = exec_open,
+        [OP_RUN] = run_open,
+        [OP_ADOPT] = adopt_open,
+        [OP_QUIESCE] = quiesce_open,
+        [OP_SHUTDOWN] = shutdown_open,
+        [OP_FILE_READ... OP_FILE_COPY] = file_open,
+        [OP_PROCESS_LIST] = process_list_open,
+        [OP_PROCESS_ATTACH] = process_attach_open,
+        [OP_PROCESS_SIGNAL] = process_signal_open,
+        [OP_PROCESS_INPUT] = process_input_open,
     };
     if (stream->operation < sizeof operations / sizeof operations[0] &&
         operations[stream->operation]) {

@@ -55,6 +55,8 @@ static bool pump(struct output *output)
         output->left -= (size_t)got;
     if (output->stream)
         stream_send(output->stream, output->channel, piece, (size_t)got);
+    if (output->tap)
+        output->tap(output, piece, (size_t)got);
     return true;
 }
 

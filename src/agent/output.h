@@ -18,6 +18,9 @@ struct output {
     size_t left; /* while settling: bytes still to be delivered */
     void (*settled)(void *owner);
     void *owner;
+    /* Sees every byte that is read. May be NULL; must leave the output as it is. */
+    void (*tap)(struct output *output, const uint8_t *bytes, size_t length);
+    void *tap_owner;
 };
 
 /* Takes the descriptor over. */

@@ -120,9 +120,11 @@ void route_forward(struct client *client, const struct frame *frame)
     }
 }
 
+/* What was started to go on without its client is let go, the rest is ended. */
 static void cancel(struct keeper *keeper, const struct route *route)
 {
     cleanup_buf struct buf fields = {0};
+    fields_add_number(&fields, TAG_DETACH, 1);
     fields_add_number(&fields, TAG_CANCEL, 1);
     link_send(&keeper->agent, slot_stream(keeper, route), FRAME_CONTROL, 0, buf_data(&fields),
               buf_length(&fields));

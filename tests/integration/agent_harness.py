@@ -12,6 +12,7 @@ HELLO, OPEN, DATA, EOF, CREDIT, CONTROL, EVENT, END = range(1, 9)
 EXEC, RUN, ADOPT, QUIESCE, SHUTDOWN = range(1, 6)
 (FILE_READ, FILE_WRITE, FILE_STAT, FILE_LIST, FILE_MAKE, FILE_REMOVE, FILE_RENAME,
  FILE_COPY) = range(6, 14)
+PROCESS_LIST, PROCESS_ATTACH, PROCESS_SIGNAL, PROCESS_INPUT = range(20, 24)
 STDIN, STDOUT, STDERR, RESULTS = range(4)
 WINDOW = 256 * 1024
 
@@ -22,7 +23,8 @@ TAGS = (
     "context count keep detach close port output_limit output_bytes processes open_files killed"
 ).split()
 NUMBER = {name: index + 1 for index, name in enumerate(TAGS)}
-NUMERIC = {"version", "pid", "exit_code", "signal", "duration_us", "state_lost", "count", "output_bytes"}
+NUMERIC = {"version", "pid", "exit_code", "signal", "duration_us", "state_lost", "count", "output_bytes",
+           "offset", "pty", "rows", "cols"}
 
 
 def encode_fields(fields):
@@ -58,6 +60,7 @@ class Operation:
         self.output = {STDOUT: bytearray(), STDERR: bytearray(), RESULTS: bytearray()}
         self.pieces = []
         self.pid = None
+        self.event = None
         self.end = None
         self.send_credit = WINDOW
         self.auto_credit = True
@@ -193,7 +196,8 @@ class Agent:
         elif kind == CREDIT:
             operation.send_credit += struct.unpack("<I", payload)[0]
         elif kind == EVENT:
-            operation.pid = decode_fields(payload)["pid"]
+            operation.event = decode_fields(payload)
+            operation.pid = operation.event["pid"]
         elif kind == END:
             operation.end = decode_fields(payload)
             del self.operations[stream]
