@@ -20,6 +20,9 @@
 
 #define INPUT_PIECE 65536
 #define STOP_MS 10000
+/* Typed one after the other they leave a command that was joined, as with docker. */
+#define CONTROL_P 0x10
+#define CONTROL_Q 0x11
 
 struct attachment {
     const struct attach_request *request;
@@ -28,8 +31,10 @@ struct attachment {
     struct client_call start, work, stop;
     struct records records;
     uv_fs_t read;
-    char piece[INPUT_PIECE];
-    bool reading; /* a read of stdin is under way */
+    char piece[1 + INPUT_PIECE]; /* the first byte is for one that was held back */
+    bool holds_key;              /* a Ctrl-P that may begin the keys to leave with */
+    bool reading;                /* a read of stdin is under way */
+    bool has_fed;                /* some of it was sent */
     bool input_ended;
     int write_error; /* why our own output failed */
     bool working;
@@ -40,6 +45,8 @@ struct attachment {
     bool raw;
     int exit_code;
     uint64_t began, ready, first_output, done;
+    uint64_t joined_at; /* bytes the command had printed before what we get */
+    uint64_t received;
     char place[256]; /* where it ran, for --verbose */
 };
 
@@ -126,6 +133,42 @@ static void finish(struct attachment *a, int exit_code)
 
 static void feed(struct attachment *a);
 
+static bool joins(const struct attachment *a)
+{
+    return a->request->operation == OP_PROCESS_ATTACH;
+}
+
+static void send_input(struct attachment *a, const char *bytes, size_t length)
+{
+    a->has_fed = true;
+    call_send(&a->work, bytes, length);
+}
+
+/* A Ctrl-P is held back until the next key tells what it is for. */
+static void send_keys(struct attachment *a, size_t got)
+{
+    char *keys = a->holds_key ? a->piece : a->piece + 1;
+    size_t length = a->holds_key ? got + 1 : got;
+    a->piece[0] = CONTROL_P;
+    const char *leave_at = memmem(keys, length, (char[]){CONTROL_P, CONTROL_Q}, 2);
+    if (leave_at) {
+        send_input(a, keys, (size_t)(leave_at - keys));
+        a->input_ended = true;
+        call_detach(&a->work);
+        return;
+    }
+    a->holds_key = keys[length - 1] == CONTROL_P;
+    send_input(a, keys, length - a->holds_key);
+}
+
+/* An empty stdin, such as /dev/null, only watches what was joined and does not end its input. */
+static void end_input(struct attachment *a)
+{
+    a->input_ended = true;
+    if (!joins(a) || a->has_fed || isatty(STDIN_FILENO))
+        call_send_eof(&a->work);
+}
+
 /* Reads happen in libuv's threads: no other way suits files, pipes and terminals alike without
  * changing the mode of descriptors that other processes share. */
 static void on_input(uv_fs_t *request)
@@ -136,21 +179,22 @@ static void on_input(uv_fs_t *request)
     a->reading = false;
     if (!a->working)
         return;
-    if (got > 0) {
-        call_send(&a->work, a->piece, (size_t)got);
-        feed(a);
-    } else {
-        a->input_ended = true;
-        call_send_eof(&a->work);
-    }
+    if (got <= 0)
+        end_input(a);
+    else if (joins(a) && a->raw)
+        send_keys(a, (size_t)got);
+    else
+        send_input(a, a->piece + 1, (size_t)got);
+    feed(a);
 }
 
 static void feed(struct attachment *a)
 {
-    if (a->request->input || a->reading || !a->working || a->input_ended || a->work.room == 0)
+    if (a->request->input || a->reading || !a->working || a->input_ended ||
+        a->work.room <= a->holds_key)
         return;
-    size_t size = a->work.room < INPUT_PIECE ? (size_t)a->work.room : INPUT_PIECE;
-    uv_buf_t room = uv_buf_init(a->piece, (unsigned)size);
+    size_t size = (size_t)a->work.room - a->holds_key;
+    uv_buf_t room = uv_buf_init(a->piece + 1, (unsigned)(size < INPUT_PIECE ? size : INPUT_PIECE));
     a->read.data = a;
     a->reading = uv_fs_read(&a->loop, &a->read, STDIN_FILENO, &room, 1, -1, on_input) == 0;
 }
@@ -169,6 +213,7 @@ static void on_data(struct client_call *call, enum channel channel, const uint8_
     struct attachment *a = call->context;
     if (!a->first_output)
         a->first_output = clock_monotonic_us();
+    a->received += length;
     int failed = channel == CHANNEL_RESULTS
                      ? results_take(&a->records, bytes, length)
                      : file_write_all(channel == CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO,
@@ -201,7 +246,8 @@ static int judge(struct attachment *a, const struct outcome *outcome)
         return 128 + outcome->signal;
     case VERDICT_TIMEOUT:
         error_set(&err, ERROR_TIMEOUT, "it took longer than %g s and was ended with all it started",
-                  (double)a->request->timeout_ms / 1000.0);
+                  a->request->timeout_ms ? (double)a->request->timeout_ms / 1000.0
+                                         : (double)(outcome->duration_us / 1000) / 1000.0);
         error_hint(&err, "give it more time with --timeout");
         return report_error(&err, EXIT_TIMED_OUT);
     case VERDICT_CANCELLED:
@@ -211,20 +257,68 @@ static int judge(struct attachment *a, const struct outcome *outcome)
     }
 }
 
+static void tell_left(const struct attachment *a, const struct outcome *outcome)
+{
+    uint64_t due = a->joined_at + a->received;
+    if (outcome->verdict == VERDICT_DONE)
+        fprintf(stderr, "\nThe command goes on.\n");
+    else if (outcome->output_bytes > due)
+        fprintf(stderr,
+                "msb: %llu bytes of the output were missed: it came faster than it was "
+                "read here\n",
+                (unsigned long long)(outcome->output_bytes - due));
+}
+
 static void on_work_end(struct client_call *call, const struct outcome *outcome)
 {
     struct attachment *a = call->context;
     restore_terminal(a);
+    if (joins(a))
+        tell_left(a, outcome);
     if (a->working)
         finish(a, judge(a, outcome));
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
+struct joined {
+    uint64_t offset;
+    bool terminal;
+};
+
+static int take_joined(void *owner, const struct field *field, struct error *err)
+{
+    struct joined *joined = owner;
+    if (field->tag == TAG_OFFSET)
+        return field_number(field, &joined->offset, err);
+    return field->tag == TAG_PTY ? field_flag(field, &joined->terminal, err) : 0;
+}
+
+static void adopt_size(struct attachment *a)
+{
+    struct winsize size;
+    if (a->working && a->raw && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
+        call_resize(&a->work, size.ws_row, size.ws_col);
+}
+
+static void on_event(struct client_call *call, const uint8_t *fields, uint32_t length)
+{
+    struct attachment *a = call->context;
+    struct joined joined = {0};
+    struct error ignored;
+    if (!joins(a) || fields_each(fields, length, take_joined, &joined, &ignored) < 0)
+        return;
+    a->joined_at = joined.offset;
+    if (joined.terminal)
+        set_raw(a);
+    adopt_size(a);
+    feed(a);
+}
+
 static void start_work(struct attachment *a)
 {
     static const struct call_handlers handlers = {
-        .data = on_data, .room = on_room, .end = on_work_end};
+        .data = on_data, .event = on_event, .room = on_room, .end = on_work_end};
     const struct attach_request *request = a->request;
     call_start(&a->client, &a->work, request->operation, request->fields, &handlers, a);
     a->working = true;
@@ -261,12 +355,10 @@ static void on_signal(uv_signal_t *watch, int number)
 {
     struct attachment *a = watch->data;
     if (number == SIGWINCH) {
-        struct winsize size;
-        if (a->working && a->raw && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
-            call_resize(&a->work, size.ws_row, size.ws_col);
+        adopt_size(a);
         return;
     }
-    if (number == SIGINT && a->working && a->ready && !a->interrupted) {
+    if (number == SIGINT && a->working && a->ready && !a->interrupted && !joins(a)) {
         a->interrupted = true;
         call_signal(&a->work, SIGINT);
         return;
@@ -321,8 +413,9 @@ int attach_run(int connection, const struct attach_request *request)
     if (request->starting)
         call_join(&a.client, &a.start, LAUNCH_STREAM, &start_handlers, &a);
     start_work(&a);
-    if (!request->starting) {
+    if (!request->starting)
         a.ready = a.began;
+    if (!request->starting && !joins(&a)) {
         set_raw(&a);
         feed(&a);
     }

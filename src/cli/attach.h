@@ -5,11 +5,12 @@
 #include "sandbox/client.h"
 
 struct attach_request {
-    enum operation operation; /* OP_EXEC or OP_RUN */
+    enum operation operation; /* OP_EXEC, OP_RUN or OP_PROCESS_ATTACH */
     const struct buf *fields; /* its arguments */
     const char *input;        /* sent as its input; NULL: our stdin is */
     size_t input_length;
-    bool terminal;        /* it has a terminal: ours is set to raw meanwhile */
+    /* It has a terminal: ours is set to raw meanwhile. What is joined tells by itself if it has. */
+    bool terminal;
     uint64_t timeout_ms;  /* for the message when it is over */
     bool starting;        /* OP_START is under way on the connection */
     bool stop_afterwards; /* the sandbox ends with it */

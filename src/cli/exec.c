@@ -2,35 +2,95 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
+#include "cli/processes.h"
 #include "cli/request.h"
+#include "proto/fields.h"
 #include "sandbox/config.h"
 #include "sandbox/state.h"
 
 static struct {
     const char *namespace, *language;
+    unsigned attach;
+    bool background, list, json;
     struct work_options work;
 } options;
+
+static int refuse(const char *message, const char *hint)
+{
+    struct error err;
+    error_set(&err, ERROR_INVALID, "%s", message);
+    error_hint(&err, "%s", hint);
+    return report_error(&err, EXIT_USAGE);
+}
+
+/* 0, or the exit code for a combination that makes no sense. */
+static int check_options(const struct arguments *arguments)
+{
+    bool has_work = options.work.code || (arguments->command && arguments->command[0]);
+    if (arguments->count != 1)
+        return refuse("msb exec takes the name of one sandbox", "msb exec NAME -- COMMAND…");
+    if (options.json && !options.list)
+        return refuse("--json is for --list", "msb exec NAME --list --json");
+    if ((options.list || options.attach) && (has_work || options.background))
+        return refuse("--list and --attach start nothing: give no command with them",
+                      "msb exec NAME --attach PID");
+    if (options.list && options.attach)
+        return refuse("give either --list or --attach", "msb exec NAME --attach PID");
+    if (options.background && options.work.code)
+        return refuse("--background is for commands, not for --code",
+                      "msb exec NAME --background -- python3 FILE");
+    return 0;
+}
+
+static int join(int connection)
+{
+    cleanup_buf struct buf fields = {0};
+    fields_add_number(&fields, TAG_PID, options.attach);
+    const struct attach_request request = {
+        .operation = OP_PROCESS_ATTACH,
+        .fields = &fields,
+        .terminal = !options.work.no_terminal && attach_has_terminal(),
+    };
+    return attach_run(connection, &request);
+}
+
+static int work_in(const char *namespace, const char *name, char *const *command)
+{
+    struct error err;
+    struct work work;
+    if (work_build(&work, &options.work, command, NULL,
+                   options.language ? options.language : "python", &err) < 0)
+        return report_error(&err, EXIT_USAGE);
+    if (options.background)
+        fields_add_number(&work.fields, TAG_KEEP, 1);
+    int connection = state_connect(namespace, name, &err);
+    int result = connection < 0       ? report_error(&err, EXIT_SANDBOX)
+                 : options.background ? processes_start(connection, &work.fields)
+                                      : attach_run(connection, &work.attach);
+    work_free(&work);
+    return result;
+}
 
 static int run(const struct arguments *arguments)
 {
     struct error err;
-    if (arguments->count != 1) {
-        error_set(&err, ERROR_INVALID, "msb exec takes the name of one sandbox");
-        error_hint(&err, "msb exec NAME -- COMMAND…");
-        return report_error(&err, EXIT_USAGE);
-    }
+    int refused = check_options(arguments);
+    if (refused)
+        return refused;
     const char *namespace = options.namespace ? options.namespace : SANDBOX_DEFAULT_NAMESPACE;
     const char *name = arguments->words[0];
-    struct work work;
+    int result;
     if (sandbox_check_name("namespace", namespace, &err) < 0 ||
-        sandbox_check_name("sandbox name", name, &err) < 0 ||
-        work_build(&work, &options.work, arguments->command, NULL,
-                   options.language ? options.language : "python", &err) < 0)
+        sandbox_check_name("sandbox name", name, &err) < 0)
         return report_error(&err, EXIT_USAGE);
-    int connection = state_connect(namespace, name, &err);
-    int result =
-        connection < 0 ? report_error(&err, EXIT_SANDBOX) : attach_run(connection, &work.attach);
-    work_free(&work);
+    if (options.list || options.attach) {
+        int connection = state_connect(namespace, name, &err);
+        result = connection < 0 ? report_error(&err, EXIT_SANDBOX)
+                 : options.list ? processes_list(connection, options.json)
+                                : join(connection);
+    } else {
+        result = work_in(namespace, name, arguments->command);
+    }
     strv_free(options.work.env);
     return result;
 }
@@ -40,6 +100,12 @@ static const struct option option_table[] = {
      "run CODE in the warm interpreter; - reads it from stdin"},
     {'l', "language", OPTION_TEXT, &options.language, "LANG",
      "of the code: python or node (python)"},
+    {'b', "background", OPTION_FLAG, &options.background, NULL,
+     "print the command's process id and let it go on"},
+    {'a', "attach", OPTION_COUNT, &options.attach, "PID",
+     "connect to the command with this process id"},
+    {0, "list", OPTION_FLAG, &options.list, NULL, "list commands, also those that ended lately"},
+    {0, "json", OPTION_FLAG, &options.json, NULL, "list as JSON"},
     {'e', "env", OPTION_LIST, &options.work.env, "K=V", "an environment variable of the command"},
     {'w', "workdir", OPTION_TEXT, &options.work.workdir, "DIR", "where the command starts"},
     {'u', "user", OPTION_TEXT, &options.work.user, "USER", "who runs the command"},
@@ -55,12 +121,23 @@ const struct command exec_command = {
     .name = "exec",
     .summary = "run a command or code in a running sandbox",
     .usage = "exec NAME [OPTIONS] [-- COMMAND…]",
-    .description = "Runs COMMAND in the sandbox NAME, which goes on afterwards. Variables and "
-                   "files of earlier\n"
-                   "calls are still there. Streams, terminal and exit codes are as with msb exe.",
+    .description =
+        "Runs COMMAND in the sandbox NAME, which goes on afterwards. Variables and files of "
+        "earlier\n"
+        "calls are still there. Streams, terminal and exit codes are as with msb exe.\n\n"
+        "With --background COMMAND goes on by itself; its last 64 KB of output are remembered.\n"
+        "--attach shows them and what comes, passes stdin on and ends with the command's exit "
+        "code,\n"
+        "up to ten minutes after its end. The end of stdin ends the command's stdin, unless stdin\n"
+        "was empty, as /dev/null is. To leave and let the command go on: Ctrl-P Ctrl-Q on a\n"
+        "terminal inside, else Ctrl-C.",
     .examples = "  msb exe python --name box --detach -c 'x = 6'\n"
                 "  msb exec box -c 'print(x*7)'\n"
                 "  msb exec box -- bash\n"
+                "  pid=$(msb exec box --background -- python3 -m http.server)\n"
+                "  msb exec box --list\n"
+                "  msb exec box --attach $pid\n"
+                "  msb exec box -- kill $pid\n"
                 "  msb stop box\n",
     .options = option_table,
     .run = run,

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/query.h"
@@ -38,19 +37,6 @@ static const char *text_of(const json_t *json, const char *key)
     return text ? text : "-";
 }
 
-static void format_age(char *out, size_t size, json_int_t started_us)
-{
-    long seconds = (long)((clock_realtime_us() - (uint64_t)started_us) / 1000000);
-    if (started_us == 0)
-        snprintf(out, size, "-");
-    else if (seconds < 60)
-        snprintf(out, size, "%ld s", seconds);
-    else if (seconds < 3600)
-        snprintf(out, size, "%ld min", seconds / 60);
-    else
-        snprintf(out, size, "%ld h %ld min", seconds / 3600, seconds / 60 % 60);
-}
-
 static void print_table(const json_t *list)
 {
     struct table table;
@@ -65,7 +51,8 @@ static void print_table(const json_t *list)
                  (long long)json_integer_value(json_object_get(json, "cpus")));
         snprintf(memory, sizeof memory, "%lld MB",
                  (long long)json_integer_value(json_object_get(json, "memory_mb")));
-        format_age(age, sizeof age, json_integer_value(json_object_get(json, "started_us")));
+        table_age(age, sizeof age,
+                  (uint64_t)json_integer_value(json_object_get(json, "started_us")));
         table_row(&table, (const char *[]){text_of(json, "name"), text_of(json, "namespace"),
                                            text_of(json, "image"), engine, text_of(json, "state"),
                                            cpus, memory, age});

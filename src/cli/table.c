@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 /* Characters, not bytes: UTF-8 continuation bytes take no room. */
@@ -62,4 +63,18 @@ void table_print(struct table *table)
     for (size_t i = 0; i < table->rows * table->columns; i++)
         free(table->cells[i]);
     free(table->cells);
+}
+
+void table_age(char *out, size_t size, uint64_t started_us)
+{
+    uint64_t now = clock_realtime_us();
+    unsigned long seconds = now > started_us ? (unsigned long)((now - started_us) / 1000000) : 0;
+    if (started_us == 0)
+        snprintf(out, size, "-");
+    else if (seconds < 60)
+        snprintf(out, size, "%lu s", seconds);
+    else if (seconds < 3600)
+        snprintf(out, size, "%lu min", seconds / 60);
+    else
+        snprintf(out, size, "%lu h %lu min", seconds / 3600, seconds / 60 % 60);
 }

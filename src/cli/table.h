@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct table {
     size_t columns;
@@ -15,3 +16,6 @@ void table_begin(struct table *table, const char *const *heading);
 void table_row(struct table *table, const char *const *cells);
 /* Prints and frees it. */
 void table_print(struct table *table);
+
+/* A cell that says how long ago something began; 0 is not known. */
+void table_age(char *out, size_t size, uint64_t started_us);

@@ -78,6 +78,10 @@ static void on_frame(struct link *link, const struct frame *frame)
                 call->handlers->room(call);
         }
         break;
+    case FRAME_EVENT:
+        if (call->handlers->event)
+            call->handlers->event(call, frame->payload, frame->length);
+        break;
     case FRAME_END:
         on_end(call, frame);
         break;
@@ -197,5 +201,12 @@ void call_cancel(struct client_call *call)
 {
     cleanup_buf struct buf fields = {0};
     fields_add_number(&fields, TAG_CANCEL, 1);
+    control(call, &fields);
+}
+
+void call_detach(struct client_call *call)
+{
+    cleanup_buf struct buf fields = {0};
+    fields_add_number(&fields, TAG_DETACH, 1);
     control(call, &fields);
 }

@@ -14,6 +14,8 @@ struct call_handlers {
     /* Bytes of a channel. The sandbox may send on after call_consumed. */
     void (*data)(struct client_call *call, enum channel channel, const uint8_t *bytes,
                  size_t length);
+    /* Something happened to it: the fields of an EVENT. May be NULL. */
+    void (*event)(struct client_call *call, const uint8_t *fields, uint32_t length);
     /* More input may be sent: call_room is not 0 any more. May be NULL. */
     void (*room)(struct client_call *call);
     /* The call is over and gone when this returns. */
@@ -63,3 +65,5 @@ void call_consumed(struct client_call *call, size_t length);
 void call_signal(struct client_call *call, int number);
 void call_resize(struct client_call *call, unsigned rows, unsigned cols);
 void call_cancel(struct client_call *call);
+/* Ends the call but not the command, where that can go on. */
+void call_detach(struct client_call *call);
