@@ -193,6 +193,8 @@ void exec_open(struct stream *stream, const uint8_t *fields, uint32_t length)
         end_with_error(process, 126, &err);
         return;
     }
+    strv_free(process->request.env);
+    process->request.env = NULL;
     attachment_open_input(process->starter);
     process_add(process);
 }

@@ -42,19 +42,23 @@ static void forget(void *owner)
     free(process);
 }
 
+/* The last one: the kernel may give a number away again while the output of an earlier process is
+ * still under way. */
 static struct process *find(uint64_t pid)
 {
-    struct process *process = table;
-    while (process && (uint64_t)process->pid != pid)
-        process = process->next;
-    return process;
+    struct process *found = NULL;
+    for (struct process *at = table; at; at = at->next) {
+        if ((uint64_t)at->pid == pid)
+            found = at;
+    }
+    return found;
 }
 
 void process_add(struct process *process)
 {
     static uint64_t count;
     struct process *before = find((uint64_t)process->pid);
-    if (before)
+    if (before && before->ended)
         forget(before);
     struct process **at = &table;
     while (*at)

@@ -49,7 +49,7 @@ struct process {
 };
 
 struct process *process_make(void);
-/* Adds it to the table; what had the same process id before is forgotten. */
+/* Adds it to the table. What has ended and had the same process id is forgotten. */
 void process_add(struct process *process);
 /* NULL: no command of the table has this process id. */
 struct process *process_find(uint64_t pid, struct error *err);

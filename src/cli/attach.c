@@ -238,6 +238,7 @@ static int unwritable(int reason)
 static int judge(struct attachment *a, const struct outcome *outcome)
 {
     struct error err = outcome->error;
+    uint64_t limit_ms = joins(a) ? outcome->duration_us / 1000 : a->request->timeout_ms;
     switch (outcome->verdict) {
     case VERDICT_DONE:
     case VERDICT_EXITED:
@@ -246,8 +247,7 @@ static int judge(struct attachment *a, const struct outcome *outcome)
         return 128 + outcome->signal;
     case VERDICT_TIMEOUT:
         error_set(&err, ERROR_TIMEOUT, "it took longer than %g s and was ended with all it started",
-                  a->request->timeout_ms ? (double)a->request->timeout_ms / 1000.0
-                                         : (double)(outcome->duration_us / 1000) / 1000.0);
+                  (double)limit_ms / 1000.0);
         error_hint(&err, "give it more time with --timeout");
         return report_error(&err, EXIT_TIMED_OUT);
     case VERDICT_CANCELLED:

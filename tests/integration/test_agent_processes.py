@@ -182,6 +182,35 @@ class Keeping(ProcessTest):
         self.assertEqual((late.stdout, late.end["exit_code"]), (b"299\n", 99))
         self.assertEqual(self.attach(pids[0]).end["error_code"], "not_found")
 
+    def reuse(self, pid):
+        """A command that gets this process id."""
+        self.sh(f"echo {pid - 1} > /proc/sys/kernel/ns_last_pid")
+        again = self.keep("echo second; read x")
+        self.assertEqual(again.pid, pid)
+        return again
+
+    @unittest.skipUnless(os.path.exists("/proc/sys/kernel/ns_last_pid"), "needs ns_last_pid")
+    def test_a_process_id_means_the_last_command_that_had_it(self):
+        first = self.agent.execute("echo", "first", keep=1)
+        self.reuse(first.pid)
+        viewer = self.attach(first.pid)
+        self.until(viewer, b"second\n")
+        self.assertEqual(len(self.list()), 1)
+
+    @unittest.skipUnless(os.path.exists("/proc/sys/kernel/ns_last_pid"), "needs ns_last_pid")
+    def test_a_process_id_is_used_again_while_output_is_under_way(self):
+        first = self.agent.open(EXEC, arg=["head", "-c", str(WINDOW + 1000), "/dev/zero"], keep=1)
+        first.auto_credit = False
+        self.agent.pump_until(lambda: first.received == WINDOW)
+        deadline = time.monotonic() + 20
+        while str(first.pid) in self.sh("ps -e -o pid=").split():
+            self.assertLess(time.monotonic(), deadline, "it did not end")
+        second = self.reuse(first.pid)
+        first.credit(WINDOW)
+        self.assertEqual((first.wait()["exit_code"], first.received), (0, WINDOW + 1000))
+        viewer = self.attach(second.pid)
+        self.until(viewer, b"second\n")
+
     def test_a_long_runner_is_still_known_after_its_end(self):
         pid = self.background("read x; echo done")
         for _ in range(70):
