@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2154 # variables meant inside; stderr is set by bats
 # Commands that go on without a client, in whole sandboxes. What each operation does is tried in
 # test_agent_processes.py.
 load helpers
@@ -36,7 +37,6 @@ on_terminal() {
     assert_equal "$status" 5
     assert_equal "$output" "before
 after input"
-    # shellcheck disable=SC2154 # set by bats
     assert_equal "$stderr" "wrong"
     run --separate-stderr msb exec box --attach "$pid" </dev/null
     assert_equal "$status:${lines[1]}" "5:after input"
