@@ -220,7 +220,10 @@ static void on_data(struct client_call *call, enum channel channel, const uint8_
                                       bytes, length);
     if (failed && !a->write_error) {
         a->write_error = errno;
-        call_cancel(call);
+        if (joins(a))
+            call_detach(call);
+        else
+            call_cancel(call);
     }
     call_consumed(call, length);
 }

@@ -84,6 +84,15 @@ live"
     msb stop box
 }
 
+@test "a reader that goes away leaves the command running" {
+    pid=$(background sh -c 'while echo line; do sleep 0.01; done')
+    assert_equal "$(msb exec box --attach "$pid" </dev/null | head -n 1)" "line"
+    assert_equal "$(told_of "$pid" state)" "running"
+    msb exec box -- kill "$pid"
+    run -143 msb exec box --attach "$pid" </dev/null
+    msb stop box
+}
+
 @test "two at once see the same" {
     pid=$(background sh -c 'read -r line; seq 1000; exit 2')
     "$MSB" exec box --attach "$pid" </dev/null >"$BATS_TEST_TMPDIR/one" &
