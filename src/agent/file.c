@@ -26,6 +26,7 @@ struct file {
     struct file_request request;
     struct scope *scope;
     struct loop_child child;
+    struct loop_timer timer;
     pid_t pid; /* 0: reaped */
     int report;
     int status_pipe;
@@ -38,6 +39,7 @@ struct file {
 static void free_file(struct file *file)
 {
     loop_child_forget(&file->child);
+    loop_timer_stop(&file->timer);
     fd_close(file->report);
     fd_close(file->status_pipe);
     input_close(&file->input);
@@ -123,17 +125,26 @@ static void on_room(struct stream *stream)
  * A request to end, so that no half-written file stays. It comes before the pipe is closed, which
  * the process would take for the end of the contents.
  */
+static void stop(struct file *file, enum verdict verdict)
+{
+    if (file->pid > 0)
+        kill(file->pid, SIGTERM);
+    struct outcome outcome = {.verdict = verdict};
+    end_with(file, &outcome);
+}
+
+static void on_timeout(void *owner)
+{
+    stop(owner, VERDICT_TIMEOUT);
+}
+
 static void on_control(struct stream *stream, const uint8_t *fields, uint32_t length)
 {
     struct file *file = stream->owner;
     struct exec_control control;
     struct error err;
-    if (exec_control_parse(&control, fields, length, &err) < 0 || !control.cancel)
-        return;
-    if (file->pid > 0)
-        kill(file->pid, SIGTERM);
-    struct outcome outcome = {.verdict = VERDICT_CANCELLED};
-    end_with(file, &outcome);
+    if (exec_control_parse(&control, fields, length, &err) == 0 && control.cancel)
+        stop(file, VERDICT_CANCELLED);
 }
 
 static const struct stream_events events = {
@@ -141,14 +152,14 @@ static const struct stream_events events = {
 
 static void attach(struct file *file, const struct spawn_pipes *pipes)
 {
-    bool tells = file->request.operation != OP_FILE_READ;
+    uint8_t operation = file->request.operation;
     for (int i = 0; i < 2; i++)
         fcntl(pipes->ours[i], F_SETPIPE_SZ, PROTOCOL_WINDOW);
     input_open(&file->input, pipes->ours[0], false, file->stream);
-    if (file->request.operation != OP_FILE_WRITE)
+    if (operation != OP_FILE_WRITE && operation != OP_FILE_CHANGES)
         input_discard(&file->input);
-    output_open(&file->output, pipes->ours[1], tells ? CHANNEL_RESULTS : CHANNEL_STDOUT, false,
-                file->stream);
+    output_open(&file->output, pipes->ours[1],
+                operation == OP_FILE_READ ? CHANNEL_STDOUT : CHANNEL_RESULTS, false, file->stream);
     file->status_pipe = pipes->ours[2];
 }
 
@@ -178,6 +189,8 @@ static int start(struct file *file, struct error *err)
         return -1;
     file->pid = pid;
     loop_child_watch(&file->child, pid, on_exited, file);
+    if (file->request.timeout_ms)
+        loop_timer_start(&file->timer, file->request.timeout_ms, on_timeout, file);
     return 0;
 }
 

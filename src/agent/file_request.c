@@ -57,6 +57,8 @@ static int take_field(void *owner, const struct field *field, struct error *err)
         return take_bounded(field, &request->depth, FILE_DEPTH_MAX, err);
     case TAG_LIMIT:
         return take_bounded(field, &request->limit, FILE_LIST_MAX, err);
+    case TAG_TIMEOUT_MS:
+        return field_number(field, &request->timeout_ms, err);
     default:
         return 0;
     }

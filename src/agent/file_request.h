@@ -23,8 +23,9 @@ struct file_request {
     bool append;
     bool parents;
     bool recursive;
-    uint64_t depth; /* at most FILE_DEPTH_MAX */
-    uint64_t limit; /* at most FILE_LIST_MAX */
+    uint64_t depth;      /* at most FILE_DEPTH_MAX */
+    uint64_t limit;      /* at most FILE_LIST_MAX */
+    uint64_t timeout_ms; /* 0: none */
 };
 
 /* Fills in defaults; the request is to be freed also when this fails. */

@@ -13,7 +13,27 @@
 #include "base/mem.h"
 #include "proto/protocol.h"
 
+#define TEMPORARY ".msb-"
+#define TEMPORARY_OVER TEMPORARY "over-"
+#define TEMPORARY_NEW TEMPORARY "new-"
+
 static char *volatile temporary;
+
+static bool begins_with(const char *path, const char *beginning)
+{
+    const char *slash = strrchr(path, '/');
+    return strncmp(slash ? slash + 1 : path, beginning, strlen(beginning)) == 0;
+}
+
+bool file_is_temporary(const char *path)
+{
+    return begins_with(path, TEMPORARY);
+}
+
+bool file_temporary_replaces(const char *path)
+{
+    return begins_with(path, TEMPORARY_OVER);
+}
 
 static void on_terminate(int signal)
 {
@@ -44,7 +64,8 @@ int file_work_begin(const char *path, struct error *err)
 {
     cleanup_free char *copy = xstrdup(path);
     hold_terminate(true);
-    char *name = xasprintf("%s/.msb-XXXXXX", dirname(copy));
+    const char *beginning = access(path, F_OK) == 0 ? TEMPORARY_OVER : TEMPORARY_NEW;
+    char *name = xasprintf("%s/%sXXXXXX", dirname(copy), beginning);
     int fd = mkostemp(name, O_CLOEXEC);
     if (fd < 0) {
         error_errno(err, errno, "cannot create %.400s", path);
@@ -137,10 +158,11 @@ static int rename_path(const struct file_request *request, struct error *err)
 static int dispatch(const struct file_request *request, struct error *err)
 {
     static int (*const works[])(const struct file_request *, struct error *) = {
-        [OP_FILE_READ] = file_work_read, [OP_FILE_WRITE] = file_work_write,
-        [OP_FILE_STAT] = file_work_stat, [OP_FILE_LIST] = file_work_list,
-        [OP_FILE_MAKE] = make_folder,    [OP_FILE_REMOVE] = remove_path,
-        [OP_FILE_RENAME] = rename_path,  [OP_FILE_COPY] = file_work_copy,
+        [OP_FILE_READ] = file_work_read,   [OP_FILE_WRITE] = file_work_write,
+        [OP_FILE_STAT] = file_work_stat,   [OP_FILE_LIST] = file_work_list,
+        [OP_FILE_MAKE] = make_folder,      [OP_FILE_REMOVE] = remove_path,
+        [OP_FILE_RENAME] = rename_path,    [OP_FILE_COPY] = file_work_copy,
+        [OP_FILE_WATCH] = file_work_watch, [OP_FILE_CHANGES] = file_work_changes,
     };
     return works[request->operation](request, err);
 }

@@ -18,6 +18,8 @@ int file_work_write(const struct file_request *request, struct error *err);
 int file_work_stat(const struct file_request *request, struct error *err);
 int file_work_list(const struct file_request *request, struct error *err);
 int file_work_copy(const struct file_request *request, struct error *err);
+int file_work_watch(const struct file_request *request, struct error *err);
+int file_work_changes(const struct file_request *request, struct error *err);
 
 /* Makes the folders that lead to path, if the request asks for that. */
 int file_work_make_parents(const struct file_request *request, const char *path, struct error *err);
@@ -30,3 +32,8 @@ int file_work_make_parents(const struct file_request *request, const char *path,
 int file_work_begin(const char *path, struct error *err);
 int file_work_commit(const char *path, struct error *err);
 void file_work_drop(void);
+
+/* Whether a name, or the last part of a path, is that of such a file. */
+bool file_is_temporary(const char *path);
+/* Whether there was a file already where this one will be. */
+bool file_temporary_replaces(const char *path);

@@ -54,7 +54,7 @@ static void on_open(struct stream *stream, const uint8_t *fields, uint32_t lengt
         [OP_ADOPT] = adopt_open,
         [OP_QUIESCE] = quiesce_open,
         [OP_SHUTDOWN] = shutdown_open,
-        [OP_FILE_READ... OP_FILE_COPY] = file_open,
+        [OP_FILE_READ... OP_FILE_CHANGES] = file_open,
         [OP_PROCESS_LIST] = process_list_open,
         [OP_PROCESS_ATTACH] = process_attach_open,
         [OP_PROCESS_SIGNAL] = process_signal_open,

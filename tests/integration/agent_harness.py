@@ -11,7 +11,7 @@ import time
 HELLO, OPEN, DATA, EOF, CREDIT, CONTROL, EVENT, END = range(1, 9)
 EXEC, RUN, ADOPT, QUIESCE, SHUTDOWN = range(1, 6)
 (FILE_READ, FILE_WRITE, FILE_STAT, FILE_LIST, FILE_MAKE, FILE_REMOVE, FILE_RENAME,
- FILE_COPY) = range(6, 14)
+ FILE_COPY, FILE_WATCH, FILE_CHANGES) = range(6, 16)
 PROCESS_LIST, PROCESS_ATTACH, PROCESS_SIGNAL, PROCESS_INPUT = range(20, 24)
 STDIN, STDOUT, STDERR, RESULTS = range(4)
 WINDOW = 256 * 1024
@@ -75,11 +75,14 @@ class Operation:
         return self.output[STDERR]
 
     def records(self):
-        data, found = self.output[RESULTS], []
-        while data:
-            length = struct.unpack_from("<I", data)[0]
-            found.append(json.loads(data[4:4 + length]))
-            data = data[4 + length:]
+        """Those that have arrived as a whole."""
+        data, at, found = self.output[RESULTS], 0, []
+        while len(data) - at >= 4:
+            length = struct.unpack_from("<I", data, at)[0]
+            if len(data) - at - 4 < length:
+                break
+            found.append(json.loads(data[at + 4:at + 4 + length]))
+            at += 4 + length
         return found
 
     def send(self, data):
