@@ -27,7 +27,7 @@ class Watches(FileTest):
         if end:
             watching.control(cancel=1)
             self.assertEqual(watching.wait()["verdict"], "cancelled")
-        return without_repeats(c for c in found if not c[-1].startswith("marker"))
+        return [c for c in without_repeats(found) if not c[-1].startswith("marker")]
 
     def setUp(self):
         super().setUp()
