@@ -24,7 +24,6 @@
 struct file {
     struct stream *stream;
     struct file_request request;
-    struct scope *scope;
     struct loop_child child;
     struct loop_timer timer;
     pid_t pid; /* 0: reaped */
@@ -44,8 +43,6 @@ static void free_file(struct file *file)
     fd_close(file->status_pipe);
     input_close(&file->input);
     output_abandon(&file->output);
-    if (file->scope)
-        scope_release(file->scope);
     file_request_free(&file->request);
     free(file);
 }
@@ -153,8 +150,8 @@ static const struct stream_events events = {
 static void attach(struct file *file, const struct spawn_pipes *pipes)
 {
     uint8_t operation = file->request.operation;
-    for (int i = 0; i < 2; i++)
-        fcntl(pipes->ours[i], F_SETPIPE_SZ, PROTOCOL_WINDOW);
+    if (operation == OP_FILE_READ || operation == OP_FILE_WRITE)
+        fcntl(pipes->ours[operation == OP_FILE_READ], F_SETPIPE_SZ, PROTOCOL_WINDOW);
     input_open(&file->input, pipes->ours[0], false, file->stream);
     if (operation != OP_FILE_WRITE && operation != OP_FILE_CHANGES)
         input_discard(&file->input);
@@ -163,20 +160,29 @@ static void attach(struct file *file, const struct spawn_pipes *pipes)
     file->status_pipe = pipes->ours[2];
 }
 
+/* They start no processes, so one scope does for all of them. */
+static struct scope *common_scope(struct error *err)
+{
+    static struct scope *scope;
+    if (!scope)
+        scope = scope_make(err);
+    return scope;
+}
+
 static int start(struct file *file, struct error *err)
 {
     struct account account;
     struct spawn_pipes pipes;
     if (account_find(file->request.user, &account, err) < 0)
         return -1;
-    file->scope = scope_make(err);
-    if (!file->scope || spawn_pipes_open(&pipes, err) < 0)
+    struct scope *scope = common_scope(err);
+    if (!scope || spawn_pipes_open(&pipes, err) < 0)
         return -1;
     char *name[] = {"the file operation", NULL};
     struct spawn spawn = {.argv = name,
                           .cwd = file->request.cwd,
                           .account = &account,
-                          .scope = file->scope,
+                          .scope = scope,
                           .fd_count = 3,
                           .work = file_work_run,
                           .owner = &file->request};

@@ -1,6 +1,6 @@
 /*
- * What changes in a folder from one moment to another: a picture of what is there, in the order of
- * a walk, and a second walk that is compared with it step by step.
+ * What changes in a folder from one moment to another: pictures of what is there, in the order of
+ * a walk. While one is taken it is compared with the one before, step by step.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,53 +22,47 @@ struct seen {
 };
 
 struct picture {
-    size_t root_length; /* of the path that all others begin with */
-    dev_t device;
-    const char *root;
     struct buf paths; /* below the root, each ended by NUL */
     struct buf entries;
-    size_t next; /* the first that the second walk has not come to */
 };
 
-static size_t entry_count(const struct picture *picture)
+struct report {
+    const struct file_request *request;
+    size_t root_length; /* of the path that all others begin with */
+    dev_t device;
+    bool first; /* there is no picture to compare with */
+    struct picture before;
+    struct picture now;
+    size_t next; /* the first of `before` that the walk has not come to */
+};
+
+static const struct seen *next_of_before(const struct report *report)
 {
-    return buf_length(&picture->entries) / sizeof(struct seen);
+    const struct seen *entries = (const struct seen *)buf_data(&report->before.entries);
+    size_t count = buf_length(&report->before.entries) / sizeof *entries;
+    return report->next < count ? &entries[report->next] : NULL;
 }
 
-static const struct seen *entry_at(const struct picture *picture, size_t index)
+static const char *path_of(const struct report *report, const struct seen *seen)
 {
-    return (const struct seen *)buf_data(&picture->entries) + index;
+    return (const char *)buf_data(&report->before.paths) + seen->path;
 }
 
-static const char *path_of(const struct picture *picture, const struct seen *seen)
+static int remember(struct report *report, const struct stat *status, const char *path,
+                    struct error *err)
 {
-    return (const char *)buf_data(&picture->paths) + seen->path;
-}
-
-/* Other file systems are somebody else's, and our temporary files nobody's. */
-static int step_at(const struct picture *picture, const struct file_entry *entry)
-{
-    return entry->status.st_dev == picture->device ? FILE_STEP_ENTER : FILE_STEP_OVER;
-}
-
-static int remember(void *owner, const struct file_entry *entry, struct error *err)
-{
-    struct picture *picture = owner;
-    const struct stat *status = &entry->status;
-    if (file_is_temporary(entry->name))
-        return FILE_STEP_OVER;
-    const char *path = entry->path + picture->root_length;
-    if (buf_length(&picture->paths) + strlen(path) > PATHS_MAX)
+    struct picture *now = &report->now;
+    if (buf_length(&now->paths) + strlen(path) > PATHS_MAX)
         return error_set(err, ERROR_LIMIT, "the paths below %.300s are too long to keep",
-                         picture->root);
-    struct seen seen = {.path = (uint32_t)buf_length(&picture->paths),
+                         report->request->path);
+    struct seen seen = {.path = (uint32_t)buf_length(&now->paths),
                         .type = status->st_mode & S_IFMT,
                         .inode = status->st_ino,
                         .size = status->st_size,
                         .mtime = status->st_mtim};
-    buf_append(&picture->paths, path, strlen(path) + 1);
-    buf_append(&picture->entries, &seen, sizeof seen);
-    return step_at(picture, entry);
+    buf_append(&now->paths, path, strlen(path) + 1);
+    buf_append(&now->entries, &seen, sizeof seen);
+    return 0;
 }
 
 /* The order of a walk: what is in a folder comes right after it. */
@@ -83,12 +77,11 @@ static int compare_paths(const char *one, const char *other)
     return (unsigned char)*one - (unsigned char)*other;
 }
 
-static int tell_removed(struct picture *picture, struct error *err)
+static int tell_removed(struct report *report, const struct seen *seen, struct error *err)
 {
-    const struct seen *seen = entry_at(picture, picture->next++);
     cleanup_buf struct buf record = {0};
-    cleanup_free char *path =
-        xasprintf("%.*s%s", (int)picture->root_length, picture->root, path_of(picture, seen));
+    cleanup_free char *path = xasprintf("%s%s", report->request->path, path_of(report, seen));
+    report->next++;
     file_record_text(&record, "change", "removed");
     file_record_path(&record, path, seen->type);
     return file_record_add(&record, err);
@@ -104,35 +97,44 @@ static bool is_same(const struct seen *seen, const struct stat *status)
             seen->mtime.tv_nsec == status->st_mtim.tv_nsec);
 }
 
-static int compare(void *owner, const struct file_entry *entry, struct error *err)
+static int compare(struct report *report, const struct file_entry *entry, const char *path,
+                   struct error *err)
 {
-    struct picture *picture = owner;
-    if (file_is_temporary(entry->name))
-        return FILE_STEP_OVER;
-    const char *path = entry->path + picture->root_length;
+    const struct seen *seen;
     int order = 1;
-    while (picture->next < entry_count(picture)) {
-        order = compare_paths(path_of(picture, entry_at(picture, picture->next)), path);
-        if (order >= 0)
-            break;
-        if (tell_removed(picture, err) < 0)
+    while ((seen = next_of_before(report)) &&
+           (order = compare_paths(path_of(report, seen), path)) < 0) {
+        if (tell_removed(report, seen, err) < 0)
             return -1;
     }
-    bool known = order == 0;
-    if (known && is_same(entry_at(picture, picture->next++), &entry->status))
-        return step_at(picture, entry);
+    bool known = seen && order == 0;
+    report->next += known;
+    if (known && is_same(seen, &entry->status))
+        return 0;
     cleanup_buf struct buf record = {0};
     file_record_text(&record, "change", known ? "changed" : "created");
     file_record_entry(&record, entry);
-    return file_record_add(&record, err) < 0 ? -1 : step_at(picture, entry);
+    return file_record_add(&record, err);
 }
 
-static int walk_all(const struct file_request *request, int fd, struct picture *picture,
-                    int (*visit)(void *, const struct file_entry *, struct error *),
-                    struct error *err)
+/* Other file systems are somebody else's, and our temporary files nobody's. */
+static int visit(void *owner, const struct file_entry *entry, struct error *err)
 {
+    struct report *report = owner;
+    const char *path = entry->path + report->root_length;
+    if (file_is_temporary(entry->name))
+        return FILE_STEP_OVER;
+    if (remember(report, &entry->status, path, err) < 0 ||
+        (!report->first && compare(report, entry, path, err) < 0))
+        return -1;
+    return entry->status.st_dev == report->device ? FILE_STEP_ENTER : FILE_STEP_OVER;
+}
+
+static int walk_all(struct report *report, int fd, struct error *err)
+{
+    const struct file_request *request = report->request;
     struct file_walk walk = {
-        .depth = FILE_DEPTH_MAX, .left = request->limit, .visit = visit, .owner = picture};
+        .depth = FILE_DEPTH_MAX, .left = request->limit, .visit = visit, .owner = report};
     if (file_walk(&walk, fd, request->path, err) < 0)
         return -1;
     if (walk.cut)
@@ -146,6 +148,35 @@ static int walk_all(const struct file_request *request, int fd, struct picture *
     return error_hint(err, "ask for the changes in a smaller folder");
 }
 
+/* A folder that has gone since has nothing in it. */
+static int look(struct report *report, struct error *err)
+{
+    const struct seen *seen;
+    struct stat status;
+    int fd = open(report->request->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && (report->first || errno != ENOENT))
+        return error_errno(err, errno, "cannot list %.400s", report->request->path);
+    if (fd >= 0 && fstat(fd, &status) == 0)
+        report->device = status.st_dev;
+    if (fd >= 0 && walk_all(report, fd, err) < 0)
+        return -1;
+    while ((seen = next_of_before(report))) {
+        if (tell_removed(report, seen, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void turn_page(struct report *report)
+{
+    buf_free(&report->before.paths);
+    buf_free(&report->before.entries);
+    report->before = report->now;
+    report->now = (struct picture){0};
+    report->next = 0;
+    report->first = false;
+}
+
 static int tell_ready(struct error *err)
 {
     cleanup_buf struct buf record = {0};
@@ -153,41 +184,27 @@ static int tell_ready(struct error *err)
     return file_record_add(&record, err) < 0 ? -1 : file_record_flush(err);
 }
 
-static void wait_for_end_of_input(void)
+/* False at the end of the input. */
+static bool wait_for_input(void)
 {
     char ignored[256];
     ssize_t got;
     do {
         got = read(STDIN_FILENO, ignored, sizeof ignored);
-    } while (got > 0 || (got < 0 && errno == EINTR));
-}
-
-static int tell_changes(const struct file_request *request, struct picture *picture,
-                        struct error *err)
-{
-    int fd = open(request->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && errno != ENOENT)
-        return error_errno(err, errno, "cannot list %.400s", request->path);
-    if (fd >= 0 && walk_all(request, fd, picture, compare, err) < 0)
-        return -1;
-    while (picture->next < entry_count(picture)) {
-        if (tell_removed(picture, err) < 0)
-            return -1;
-    }
-    return file_record_flush(err);
+    } while (got < 0 && errno == EINTR);
+    return got > 0;
 }
 
 int file_work_changes(const struct file_request *request, struct error *err)
 {
-    struct picture picture = {.root = request->path};
-    struct stat status;
-    int fd = open(request->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &status) < 0)
-        return error_errno(err, errno, "cannot list %.400s", request->path);
-    picture.root_length = strlen(request->path);
-    picture.device = status.st_dev;
-    if (walk_all(request, fd, &picture, remember, err) < 0 || tell_ready(err) < 0)
-        return -1;
-    wait_for_end_of_input();
-    return tell_changes(request, &picture, err);
+    struct report report = {
+        .request = request, .root_length = strlen(request->path), .first = true};
+    bool more;
+    do {
+        if (look(&report, err) < 0 || tell_ready(err) < 0)
+            return -1;
+        turn_page(&report);
+        more = wait_for_input();
+    } while (more);
+    return look(&report, err) < 0 ? -1 : file_record_flush(err);
 }

@@ -1,7 +1,7 @@
 """Properties of watches and of reports of changed files, tried on the real binary. Needs root."""
 from itertools import groupby
 
-from agent_harness import FILE_CHANGES, FILE_WATCH, FILE_WRITE, WINDOW
+from agent_harness import FILE_CHANGES, FILE_WATCH, FILE_WRITE, RESULTS, WINDOW
 from test_agent_files import FileTest
 
 
@@ -249,6 +249,20 @@ class Changes(FileTest):
         self.assert_fails(looking.wait(), "limit")
         self.sh("cd /run/w; for i in $(seq 65); do mkdir d; cd d; done")
         self.assert_fails(self.do(FILE_CHANGES, "/run/w").end, "limit", "64 deep")
+
+    def test_input_begins_the_next_report(self):
+        looking = self.agent.open(FILE_CHANGES, path="/run/w")
+        for name in "one", "two":
+            self.agent.pump_until(lambda: looking.records()[-1:] == [{"change": "ready"}])
+            self.sh(f"touch /run/w/{name}")
+            looking.output[RESULTS].clear()
+            looking.send(b".")
+            self.agent.pump_until(lambda: len(looking.records()) == 2)
+            self.assertEqual([r.get("name") for r in looking.records()], [name, None])
+        looking.output[RESULTS].clear()
+        looking.eof()
+        self.assert_done(looking.wait())
+        self.assertEqual(looking.records(), [])
 
     def test_what_cannot_be_looked_at_is_told(self):
         self.assert_fails(self.do(FILE_CHANGES, "/run/none").end, "not_found")
