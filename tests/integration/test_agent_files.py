@@ -1,5 +1,6 @@
 """Properties of the agent's file operations, tried on the real binary. Needs root."""
 import os
+import tempfile
 import time
 
 from agent_harness import (ADOPT, FILE_COPY, FILE_LIST, FILE_MAKE, FILE_READ, FILE_REMOVE,
@@ -243,6 +244,72 @@ class Looks(FileTest):
     def test_devices_are_written_to_and_not_replaced(self):
         self.assert_done(self.write("/dev/null", b"gone"))
         self.assertEqual(self.stat("/dev/null")["type"], "other")
+
+
+class Sink:
+    """Output that is counted elsewhere and not kept."""
+
+    def __iadd__(self, other):
+        return self
+
+    def append(self, piece):
+        pass
+
+
+class Streams(FileTest):
+    SIZE = 2 << 30
+    MEMORY_KIB = 8192
+
+    def assert_memory_is_small(self):
+        peaks = self.sh("grep -h VmHWM $(grep -l msb-agent /proc/[0-9]*/status)").stdout.decode()
+        sizes = [int(line.split()[1]) for line in peaks.splitlines()]
+        self.assertEqual(len(sizes), 2, "the agent and its worker")
+        self.assertLess(max(sizes), self.MEMORY_KIB)
+
+    def test_two_gigabytes_are_read_without_holding_them(self):
+        self.sh(f"truncate -s {self.SIZE} /run/sparse")
+        reading = self.agent.open(FILE_READ, path="/run/sparse")
+        reading.output[STDOUT] = reading.pieces = Sink()
+        self.agent.pump_until(lambda: reading.received > self.SIZE * 3 // 4, 60)
+        self.assert_memory_is_small()
+        self.assert_done(reading.wait(60))
+        self.assertEqual(reading.received, self.SIZE)
+
+    def test_two_gigabytes_are_written_without_holding_them(self):
+        writing = self.agent.open(FILE_WRITE, path="/dev/null")
+        for sent in range(0, self.SIZE, WINDOW):
+            if sent == self.SIZE * 3 // 4:
+                self.assert_memory_is_small()
+            writing.send(bytes(WINDOW))
+        writing.eof()
+        self.assert_done(writing.wait(60))
+
+    def test_a_large_file_comes_back_from_a_disk(self):
+        data = os.urandom(9_000_001)
+        with tempfile.TemporaryDirectory() as folder:
+            self.assert_done(self.write(folder + "/file", data))
+            self.assertEqual(self.read(folder + "/file"), data)
+
+
+class Time(FileTest):
+    def test_a_write_that_takes_too_long_leaves_nothing(self):
+        self.sh("mkdir /run/w; echo old > /run/w/file")
+        writing = self.agent.open(FILE_WRITE, path="/run/w/file", timeout_ms=200)
+        writing.send(b"half")
+        self.assertEqual(writing.wait()["verdict"], "timeout")
+        self.wait_until(lambda: self.paths("/run/w") == ["/run/w/file"])
+        self.assertEqual(self.read("/run/w/file"), b"old\n")
+        self.wait_until(lambda: self.processes() == [])
+
+    def test_waiting_for_a_pipe_ends_in_time(self):
+        self.sh("mkfifo /run/pipe")
+        end = self.do(FILE_READ, "/run/pipe", timeout_ms=100).end
+        self.assertEqual(end["verdict"], "timeout")
+        self.assertGreaterEqual(end["duration_us"], 100_000)
+        self.wait_until(lambda: self.processes() == [])
+
+    def test_time_that_is_left_changes_nothing(self):
+        self.assert_done(self.do(FILE_STAT, "/run", timeout_ms=20_000).end)
 
 
 class Folders(FileTest):
