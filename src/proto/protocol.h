@@ -31,7 +31,7 @@ enum operation {
     OP_FILE_COPY,    /* PATH, TARGET, RECURSIVE */
     OP_FILE_WATCH,   /* PATH, RECURSIVE: a record for each change, until it is cancelled */
     OP_FILE_CHANGES, /* PATH, LIMIT: at the EOF of CHANNEL_STDIN, a record for each file that has
-                      * changed since the first event */
+                      * changed since the first record */
     /* contexts */
     OP_CONTEXT_MAKE,    /* LANGUAGE, CONTEXT, CWD, ENV…; END carries STATUS, a JSON object */
     OP_CONTEXT_LIST,    /* a record for each */

@@ -47,3 +47,20 @@ setup() {
     assert_equal "$(ls -A)" file
     msb stop box
 }
+
+@test "large files on a volume come back whole" {
+    needs_root
+    files large_ones_on_a_volume_come_back_whole
+    assert_equal "$(stat -c %s "$BATS_TEST_TMPDIR/shared/large")" 3000001
+    msb stop box
+}
+
+@test "files are told as they change" {
+    files are_told_as_they_change
+    msb stop box
+}
+
+@test "files that a run made are told" {
+    files that_a_run_made_are_told
+    msb stop box
+}

@@ -1,10 +1,12 @@
 """Tries one property of files in a running sandbox: files.py HOME NAME PROPERTY."""
+import json
 import os
+import struct
 import sys
 import time
 
-from agent_harness import (DATA, FILE_LIST, FILE_MAKE, FILE_READ, FILE_REMOVE, FILE_STAT,
-                           FILE_WRITE, RESULTS, STDIN, STDOUT)
+from agent_harness import (DATA, EOF, FILE_CHANGES, FILE_LIST, FILE_MAKE, FILE_READ, FILE_REMOVE,
+                           FILE_STAT, FILE_WATCH, FILE_WRITE, RESULTS, STDIN, STDOUT)
 from keeper_client import PAUSE, RESUME, Keeper
 
 
@@ -62,6 +64,49 @@ def on_a_volume_are_there_on_the_host(home, name):
         for text in b"one", b"two":
             end = keeper.call(FILE_WRITE, text, path="/data/folder/file", parents=1, mode=0o640)[1]
             assert "verdict" not in end, end
+
+
+def large_ones_on_a_volume_come_back_whole(home, name):
+    data = os.urandom(3_000_001)
+    with Keeper(home, name) as keeper:
+        assert "verdict" not in keeper.call(FILE_WRITE, data, path="/data/large")[1]
+        assert keeper.call(FILE_READ, path="/data/large")[0][STDOUT] == data
+
+
+def next_records(keeper):
+    """Those of the next piece: small ones are never cut."""
+    while True:
+        stream, kind, _, payload = keeper.frame()
+        if stream == keeper.stream and kind == DATA:
+            break
+    found = []
+    while payload:
+        length = struct.unpack_from("<I", payload)[0]
+        found.append(json.loads(payload[4:4 + length]))
+        payload = payload[4 + length:]
+    return found
+
+
+def are_told_as_they_change(home, name):
+    with Keeper(home, name) as watcher, Keeper(home, name) as keeper:
+        watcher.begin(FILE_WATCH, path="/tmp", recursive=1)
+        assert next_records(watcher) == [{"type": "ready"}]
+        keeper.call(FILE_WRITE, b"x", path="/tmp/new/file", parents=1)
+        told = []
+        while {"type": "create", "name": "new/file"} not in told:
+            told += next_records(watcher)
+        assert told[0] == {"type": "create", "name": "new"}, told
+
+
+def that_a_run_made_are_told(home, name):
+    with Keeper(home, name) as looker, Keeper(home, name) as keeper:
+        keeper.call(FILE_MAKE, path="/tmp/work")
+        looker.begin(FILE_CHANGES, path="/tmp/work")
+        assert next_records(looker) == [{"change": "ready"}]
+        keeper.run("open('/tmp/work/made', 'w').write('x')")
+        looker.send(EOF, STDIN)
+        made = json.loads(looker.finish()[0][RESULTS][4:])
+        assert (made["change"], made["path"], made["size"]) == ("created", "/tmp/work/made", 1)
 
 
 if __name__ == "__main__":
