@@ -59,7 +59,8 @@ struct watch {
         char *name; /* NULL: none is under way */
         bool folder;
     } move;
-    void *listed;        /* names that lists have found, a tree of <search.h> */
+    void *listed; /* names that lists have found, a tree of <search.h> */
+    size_t listed_count;
     size_t listed_until; /* bytes of events that may still repeat them */
     size_t unread;       /* bytes of events at hand */
 };
@@ -73,6 +74,20 @@ static void forget_listed(struct watch *watch)
 {
     tdestroy(watch->listed, free);
     watch->listed = NULL;
+    watch->listed_count = 0;
+}
+
+/* Too many are forgotten: then some may be told twice. */
+static void add_listed(struct watch *watch, const char *name)
+{
+    if (watch->listed_count == FILE_LIST_MAX)
+        forget_listed(watch);
+    char *text = xstrdup(name);
+    char **kept = tsearch(text, &watch->listed, compare_texts);
+    if (kept && *kept == text)
+        watch->listed_count++;
+    else
+        free(text);
 }
 
 /* Whether it was among the listed; it is not any longer. */
@@ -83,6 +98,7 @@ static bool take_listed(struct watch *watch, const char *name)
         return false;
     cleanup_free char *text = *found;
     tdelete(name, &watch->listed, compare_texts);
+    watch->listed_count--;
     return true;
 }
 
@@ -247,10 +263,7 @@ static int visit_new(void *owner, const struct file_entry *entry, struct error *
     const char *name = name_below(watch, entry->path);
     if (file_is_temporary(entry->name))
         return FILE_STEP_OVER;
-    char *text = xstrdup(name);
-    char **kept = tsearch(text, &watch->listed, compare_texts);
-    if (!kept || *kept != text)
-        free(text);
+    add_listed(watch, name);
     if (tell(watch, CREATE, name, NULL, err) < 0)
         return -1;
     return watch_entry(watch, entry, name, err);
