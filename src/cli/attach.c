@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/results.h"
 #include "proto/fields.h"
+#include "sandbox/collect.h"
 #include "sandbox/launch.h"
 
 #define INPUT_PIECE 65536
@@ -30,6 +31,7 @@ struct attachment {
     struct sandbox_client client;
     struct client_call start, work, stop;
     struct records records;
+    struct collection answer; /* with json */
     uv_fs_t read;
     char piece[1 + INPUT_PIECE]; /* the first byte is for one that was held back */
     bool holds_key;              /* a Ctrl-P that may begin the keys to leave with */
@@ -206,6 +208,17 @@ static void on_room(struct client_call *call)
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
+static int show(struct attachment *a, enum channel channel, const uint8_t *bytes, size_t length)
+{
+    if (a->request->json) {
+        collect_take(&a->answer, channel, bytes, length);
+        return 0;
+    }
+    if (channel == CHANNEL_RESULTS)
+        return results_take(&a->records, bytes, length);
+    return file_write_all(channel == CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO, bytes, length);
+}
+
 /* Blocks while our own reader is slow: the sandbox gets no credit meanwhile and waits too. */
 static void on_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
                     size_t length)
@@ -214,10 +227,7 @@ static void on_data(struct client_call *call, enum channel channel, const uint8_
     if (!a->first_output)
         a->first_output = clock_monotonic_us();
     a->received += length;
-    int failed = channel == CHANNEL_RESULTS
-                     ? results_take(&a->records, bytes, length)
-                     : file_write_all(channel == CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO,
-                                      bytes, length);
+    int failed = show(a, channel, bytes, length);
     if (failed && !a->write_error) {
         a->write_error = errno;
         if (joins(a))
@@ -272,10 +282,21 @@ static void tell_left(const struct attachment *a, const struct outcome *outcome)
                 (unsigned long long)(outcome->output_bytes - due));
 }
 
+static void print_answer(struct attachment *a, const struct outcome *outcome)
+{
+    collect_finish(&a->answer);
+    json_t *json = collect_json(&a->answer, outcome);
+    if (json_dumpf(json, stdout, JSON_INDENT(2)) < 0 || printf("\n") < 0 || fflush(stdout) != 0)
+        a->write_error = errno;
+    json_decref(json);
+}
+
 static void on_work_end(struct client_call *call, const struct outcome *outcome)
 {
     struct attachment *a = call->context;
     restore_terminal(a);
+    if (a->request->json)
+        print_answer(a, outcome);
     if (joins(a))
         tell_left(a, outcome);
     if (a->working)
@@ -415,6 +436,8 @@ int attach_run(int connection, const struct attach_request *request)
         return 128 + cancel_signal();
     if (request->starting)
         call_join(&a.client, &a.start, LAUNCH_STREAM, &start_handlers, &a);
+    if (request->json)
+        collect_begin(&a.answer);
     start_work(&a);
     if (!request->starting)
         a.ready = a.began;
@@ -425,6 +448,7 @@ int attach_run(int connection, const struct attach_request *request)
     uv_run(&a.loop, UV_RUN_DEFAULT);
     restore_terminal(&a);
     records_free(&a.records);
+    collect_free(&a.answer);
     tell_place(&a);
     return a.exit_code;
 }

@@ -150,6 +150,8 @@ static const struct option option_table[] = {
      "another kernel than Debian's (MSB_KERNEL)"},
     {0, "accel", OPTION_TEXT, &options.accelerator, "NAME", "kvm or tcg (the best that works)"},
     {'q', "quiet", OPTION_FLAG, &options.quiet, NULL, "show no progress"},
+    {0, "json", OPTION_FLAG, &options.work.json, NULL,
+     "print the whole answer as JSON: output, results, error, verdict"},
     {0, "verbose", OPTION_FLAG, &options.verbose, NULL, "tell where it ran and how long it took"},
     {0},
 };

@@ -11,7 +11,7 @@
 static struct {
     const char *namespace, *language;
     unsigned attach;
-    bool background, list, json;
+    bool background, list;
     struct work_options work;
 } options;
 
@@ -29,8 +29,9 @@ static int check_options(const struct arguments *arguments)
     bool has_work = options.work.code || (arguments->command && arguments->command[0]);
     if (arguments->count != 1)
         return refuse("msb exec takes the name of one sandbox", "msb exec NAME -- COMMAND…");
-    if (options.json && !options.list)
-        return refuse("--json is for --list", "msb exec NAME --list --json");
+    if (options.work.json && (options.background || options.attach))
+        return refuse("--json is for --list and for what ends by itself",
+                      "msb exec NAME --list --json");
     if ((options.list || options.attach) && (has_work || options.background))
         return refuse("--list and --attach start nothing: give no command with them",
                       "msb exec NAME --attach PID");
@@ -86,7 +87,7 @@ static int run(const struct arguments *arguments)
     if (options.list || options.attach) {
         int connection = state_connect(namespace, name, &err);
         result = connection < 0 ? report_error(&err, EXIT_SANDBOX)
-                 : options.list ? processes_list(connection, options.json)
+                 : options.list ? processes_list(connection, options.work.json)
                                 : join(connection);
     } else {
         result = work_in(namespace, name, arguments->command);
@@ -105,7 +106,7 @@ static const struct option option_table[] = {
     {'a', "attach", OPTION_COUNT, &options.attach, "PID",
      "connect to the command with this process id"},
     {0, "list", OPTION_FLAG, &options.list, NULL, "list commands, also those that ended lately"},
-    {0, "json", OPTION_FLAG, &options.json, NULL, "list as JSON"},
+    {0, "json", OPTION_FLAG, &options.work.json, NULL, "the whole answer, or the list, as JSON"},
     {'e', "env", OPTION_LIST, &options.work.env, "K=V", "an environment variable of the command"},
     {'w', "workdir", OPTION_TEXT, &options.work.workdir, "DIR", "where the command starts"},
     {'u', "user", OPTION_TEXT, &options.work.user, "USER", "who runs the command"},

@@ -69,7 +69,7 @@ static int build_exec(struct work *work, const struct work_options *options, cha
     if (options->user)
         fields_add_text(&work->fields, TAG_USER, options->user);
     work->attach.operation = OP_EXEC;
-    work->attach.terminal = !options->no_terminal && attach_has_terminal();
+    work->attach.terminal = !options->no_terminal && !options->json && attach_has_terminal();
     if (work->attach.terminal)
         attach_describe_terminal(&work->fields);
     return 0;
@@ -87,6 +87,7 @@ int work_build(struct work *work, const struct work_options *options, char *cons
     if (result == 0 && buf_length(&work->fields) > FRAME_MAX)
         result = error_set(err, ERROR_LIMIT, "the command is too long");
     work->attach.fields = &work->fields;
+    work->attach.json = options->json;
     work->attach.timeout_ms = options->timeout_ms;
     if (result < 0)
         work_free(work);

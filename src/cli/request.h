@@ -10,6 +10,7 @@ struct work_options {
     char **env;
     uint64_t timeout_ms;
     bool no_terminal;
+    bool json;
 };
 
 struct work {

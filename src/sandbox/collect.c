@@ -45,22 +45,38 @@ static void take_records(struct collection *collection, const uint8_t *bytes, si
     }
 }
 
-static void on_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
-                    size_t length)
+void collect_begin(struct collection *collection)
 {
-    struct collection *collection = call->context;
+    collection->pieces = json_array();
+    collection->records = json_array();
+}
+
+void collect_take(struct collection *collection, enum channel channel, const uint8_t *bytes,
+                  size_t length)
+{
     if (channel == CHANNEL_RESULTS)
         take_records(collection, bytes, length);
     else
         take_text(collection, channel, bytes, length, false);
+}
+
+void collect_finish(struct collection *collection)
+{
+    take_text(collection, CHANNEL_STDOUT, NULL, 0, true);
+    take_text(collection, CHANNEL_STDERR, NULL, 0, true);
+}
+
+static void on_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
+                    size_t length)
+{
+    collect_take(call->context, channel, bytes, length);
     call_consumed(call, length);
 }
 
 static void on_end(struct client_call *call, const struct outcome *outcome)
 {
     struct collection *collection = call->context;
-    take_text(collection, CHANNEL_STDOUT, NULL, 0, true);
-    take_text(collection, CHANNEL_STDERR, NULL, 0, true);
+    collect_finish(collection);
     collection->ended(collection, outcome);
 }
 
@@ -69,8 +85,7 @@ void collect_start(struct collection *collection, struct sandbox_client *client,
                    size_t length)
 {
     static const struct call_handlers handlers = {.data = on_data, .end = on_end};
-    collection->pieces = json_array();
-    collection->records = json_array();
+    collect_begin(collection);
     call_start(client, &collection->call, operation, fields, &handlers, collection);
     call_give(&collection->call, input, length);
 }

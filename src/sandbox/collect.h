@@ -1,6 +1,7 @@
 /*
  * A call whose output is wanted as a whole: what it printed, in order of arrival, and its records
- * are collected until it ends. Whoever wants them as they come passes handlers to call_start.
+ * are collected until it ends. Whoever wants them as they come passes handlers to call_start, and
+ * may still collect them on the side.
  */
 #pragma once
 
@@ -25,6 +26,14 @@ struct collection {
 void collect_start(struct collection *collection, struct sandbox_client *client,
                    enum operation operation, const struct buf *fields, const void *input,
                    size_t length);
+
+/* The parts of collect_start, for handlers of one's own: begin, take all data, finish at the end.
+ */
+void collect_begin(struct collection *collection);
+void collect_take(struct collection *collection, enum channel channel, const uint8_t *bytes,
+                  size_t length);
+void collect_finish(struct collection *collection);
+
 void collect_free(struct collection *collection);
 /* Everything on one stream as one text, for free(). */
 char *collect_text(const struct collection *collection, const char *stream);

@@ -322,3 +322,26 @@ on_terminal() {
 @test "nothing is left" {
     assert_nothing_left
 }
+
+@test "--json gives the whole answer" {
+    run --separate-stderr msb exe python --json -c 'import os, sys
+print("one")
+print("two", file=sys.stderr, flush=True)
+os.write(1, b"\xff")
+{"a": 1}'
+    [ "$status" -eq 0 ]
+    python3 - "$output" <<'END'
+import json, sys
+answer = json.loads(sys.argv[1])
+assert {"stream": "stdout", "text": "one\n"} in answer["output"], answer
+assert {"stream": "stderr", "text": "two\n"} in answer["output"], answer
+assert {"stream": "stdout", "text": "\ufffd"} in answer["output"] and answer["invalid_utf8"], answer
+assert answer["results"][0]["text"] == "{'a': 1}", answer
+assert answer["verdict"] == "exited" and answer["exit_code"] == 0 and answer["duration_us"], answer
+assert "error" not in answer and "failure" not in answer, answer
+END
+    run --separate-stderr msb exe python --json -c '1/0'
+    [ "$status" -eq 1 ]
+    python3 -c 'import json, sys
+assert json.loads(sys.argv[1])["error"]["name"] == "ZeroDivisionError"' "$output"
+}
