@@ -4,6 +4,7 @@
 
 #include "agent/context.h"
 #include "agent/identity.h"
+#include "agent/limits.h"
 #include "agent/machine.h"
 #include "agent/settings.h"
 #include "base/mem.h"
@@ -19,6 +20,7 @@ struct adoption {
     char *cwd;
     char *user;
     char **volumes;
+    struct limits limits;
     unsigned waiting; /* contexts that have not answered yet */
     struct error err; /* the first thing that failed */
 };
@@ -74,7 +76,7 @@ static int take_field(void *owner, const struct field *field, struct error *err)
     case TAG_VOLUME:
         return field_append_text(field, &adoption->volumes, err);
     default:
-        return 0;
+        return limits_take(&adoption->limits, field, err);
     }
 }
 
@@ -175,6 +177,7 @@ void adopt_open(struct stream *stream, const uint8_t *fields, uint32_t length)
         finish(adoption);
         return;
     }
+    limits_apply(&adoption->limits);
     cleanup_buf struct buf changes = {0};
     note_changes(&changes, adoption);
     settings_replace(steal_pointer(&adoption->env), steal_pointer(&adoption->cwd),

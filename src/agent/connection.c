@@ -53,6 +53,7 @@ static int open_stream(const struct frame *frame, struct error *err)
     stream->id = frame->stream;
     stream->operation = frame->detail;
     stream->send_credit = stream->receive_credit = PROTOCOL_WINDOW;
+    stream->output_limit = UINT64_MAX;
     *place = stream;
     if (++connection.stream_count > PROTOCOL_STREAMS_MAX) {
         struct error limit;
@@ -238,8 +239,24 @@ size_t stream_room(const struct stream *stream)
     return stream->send_credit < room ? stream->send_credit : room;
 }
 
+size_t stream_output_room(const struct stream *stream)
+{
+    return stream->output_bytes >= stream->output_limit ? SIZE_MAX : stream_room(stream);
+}
+
+/* Counts output; returns how much of it may be passed on. */
+static size_t within_limit(struct stream *stream, size_t length)
+{
+    uint64_t before = stream->output_bytes;
+    uint64_t left = before < stream->output_limit ? stream->output_limit - before : 0;
+    stream->output_bytes += length;
+    return length < left ? length : (size_t)left;
+}
+
 void stream_send(struct stream *stream, enum channel channel, const void *bytes, size_t length)
 {
+    if (channel == CHANNEL_STDOUT || channel == CHANNEL_STDERR)
+        length = within_limit(stream, length);
     if (length == 0)
         return;
     frame_append(&connection.out, stream->id, FRAME_DATA, (uint8_t)channel, bytes, length);
@@ -261,7 +278,10 @@ void stream_grant(struct stream *stream, size_t amount)
 
 void stream_end(struct stream *stream, const struct outcome *outcome)
 {
-    outcome_append(&connection.out, stream->id, outcome);
+    struct outcome told = *outcome;
+    if (stream->output_bytes > stream->output_limit)
+        told.output_bytes = stream->output_bytes;
+    outcome_append(&connection.out, stream->id, &told);
     struct stream **place = find_place(stream->id);
     *place = stream->next;
     connection.stream_count--;

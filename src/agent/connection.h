@@ -32,6 +32,8 @@ struct stream {
     void *owner;
     uint32_t send_credit;
     uint32_t receive_credit;
+    uint64_t output_limit; /* bytes of stdout and stderr that are passed on */
+    uint64_t output_bytes; /* …and that there were */
     struct stream *next;
 };
 
@@ -51,6 +53,8 @@ void connection_flush_blocking(void);
 
 /* How many bytes of DATA may be sent now. */
 size_t stream_room(const struct stream *stream);
+/* The same for stdout and stderr: what is over the limit goes nowhere and needs no room. */
+size_t stream_output_room(const struct stream *stream);
 void stream_send(struct stream *stream, enum channel channel, const void *bytes, size_t length);
 void stream_event(struct stream *stream, const struct buf *fields);
 /* Lets the other side send that many more bytes. */

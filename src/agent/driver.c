@@ -50,7 +50,7 @@ static enum step pass_piece(struct driver *driver, enum channel channel, uint32_
         return broken(driver, "a piece of output is too large");
     if (buf_length(&driver->received) < HEADER + (size_t)length)
         return STEP_MORE_BYTES;
-    if (driver->stream && stream_room(driver->stream) < length)
+    if (driver->stream && stream_output_room(driver->stream) < length)
         return STEP_MORE_ROOM;
     if (driver->stream)
         stream_send(driver->stream, channel, buf_data(&driver->received) + HEADER, length);

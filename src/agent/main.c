@@ -16,6 +16,7 @@
 #include "agent/context.h"
 #include "agent/exec.h"
 #include "agent/file.h"
+#include "agent/limits.h"
 #include "agent/loop.h"
 #include "agent/machine.h"
 #include "agent/process_operations.h"
@@ -60,12 +61,16 @@ static void on_open(struct stream *stream, const uint8_t *fields, uint32_t lengt
         [OP_PROCESS_SIGNAL] = process_signal_open,
         [OP_PROCESS_INPUT] = process_input_open,
     };
+    struct error err;
+    if (limits_output(stream->operation, fields, length, &stream->output_limit, &err) < 0) {
+        stream_end_error(stream, &err);
+        return;
+    }
     if (stream->operation < sizeof operations / sizeof operations[0] &&
         operations[stream->operation]) {
         operations[stream->operation](stream, fields, length);
         return;
     }
-    struct error err;
     error_set(&err, ERROR_INVALID, "the agent has no operation %u", stream->operation);
     error_hint(&err, "the sandbox was made by an older version: stop it and start it again");
     stream_end_error(stream, &err);

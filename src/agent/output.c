@@ -26,7 +26,7 @@ static size_t allowance(const struct output *output)
 {
     size_t size = PIECE;
     if (output->stream) {
-        size_t room = stream_room(output->stream);
+        size_t room = stream_output_room(output->stream);
         size = room < size ? room : size;
     }
     if (output->settling && output->left < size)

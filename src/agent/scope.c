@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -93,6 +95,46 @@ void scope_init(void)
         return;
     }
     root = steal_pointer(&path);
+}
+
+void scope_limit_processes(uint64_t count)
+{
+    cleanup_free char *text = count ? xasprintf("%" PRIu64, count) : xstrdup("max");
+    if (root)
+        write_text(root, "pids.max", text);
+}
+
+int64_t scope_count_processes(void)
+{
+    cleanup_buf struct buf text = {0};
+    struct error ignored;
+    cleanup_free char *path = xasprintf("%s/pids.current", root ? root : "");
+    return file_read(path, 64, &text, &ignored) < 0 ? -1 : strtoll(buf_text(&text), NULL, 10);
+}
+
+static void each_process_of(const struct scope *scope, void (*take)(pid_t pid))
+{
+    cleanup_buf struct buf text = {0};
+    struct error ignored;
+    cleanup_free char *path = xasprintf("%s/cgroup.procs", scope->path);
+    if (file_read(path, TEXT_MAX, &text, &ignored) < 0)
+        return;
+    buf_text(&text);
+    char *rest = (char *)buf_data(&text);
+    for (const char *line; (line = strsep(&rest, "\n"));) {
+        if (line[0])
+            take((pid_t)strtol(line, NULL, 10));
+    }
+}
+
+void scope_each_process(void (*take)(pid_t pid))
+{
+    for (const struct scope *scope = scopes; scope; scope = scope->next) {
+        if (scope->path)
+            each_process_of(scope, take);
+        else if (scope->leader > 0)
+            take(scope->leader);
+    }
 }
 
 /* Groups may have been made below; they are folders and the rest are files of the kernel's. */

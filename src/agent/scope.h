@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -13,6 +14,13 @@ struct scope;
 
 /* Finds the cgroup2 file system and makes our group below the one we are in. */
 void scope_init(void);
+/* How many processes and threads all scopes together may have; 0: as many as the kernel allows.
+ * Needs the controller pids, which not every host offers. */
+void scope_limit_processes(uint64_t count);
+/* How many there are; negative without the controller. */
+int64_t scope_count_processes(void);
+/* Calls `take` with every process in any scope. */
+void scope_each_process(void (*take)(pid_t pid));
 /* Kills everything in all scopes and removes them. */
 void scope_shutdown(void);
 

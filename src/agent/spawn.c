@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -13,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/machine.h"
 #include "base/mem.h"
 
 /* From <linux/sched.h>, which musl does not bring. */
@@ -23,6 +25,7 @@ struct clone_arguments {
 };
 
 #define HIGH_FD 20
+#define SCORE "/proc/self/oom_score_adj"
 
 enum stage { STAGE_SETUP, STAGE_USER, STAGE_CWD, STAGE_PROGRAM, STAGE_INTERPRETER };
 
@@ -31,13 +34,48 @@ struct report {
     int reason;
 };
 
+static struct rlimit born_limit; /* of descriptors */
 static struct rlimit file_limit;
+static char born_score[8]; /* the kernel's inclination to kill us when memory runs out */
+
+/* The first process of a machine is spared anyway. */
+static void spare_agent(void)
+{
+    cleanup_fd int fd = machine_is_ours() ? -1 : open(SCORE, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || read(fd, born_score, sizeof born_score - 1) <= 0 || pwrite(fd, "-1000", 5, 0) != 5)
+        born_score[0] = '\0';
+}
+
+static void restore_score(void)
+{
+    cleanup_fd int fd = born_score[0] ? open(SCORE, O_WRONLY | O_CLOEXEC) : -1;
+    if (fd >= 0 && write(fd, born_score, strlen(born_score)) < 0)
+        perror(SCORE);
+}
 
 void spawn_init(void)
 {
-    getrlimit(RLIMIT_NOFILE, &file_limit);
-    struct rlimit raised = {.rlim_cur = file_limit.rlim_max, .rlim_max = file_limit.rlim_max};
+    getrlimit(RLIMIT_NOFILE, &born_limit);
+    file_limit = born_limit;
+    struct rlimit raised = {.rlim_cur = born_limit.rlim_max, .rlim_max = born_limit.rlim_max};
     setrlimit(RLIMIT_NOFILE, &raised);
+    spare_agent();
+}
+
+static void limit_files_of(pid_t pid)
+{
+    prlimit(pid, RLIMIT_NOFILE, &file_limit, NULL);
+}
+
+void spawn_limit_files(uint64_t count)
+{
+    struct rlimit wanted = {.rlim_cur = count, .rlim_max = count};
+    if (count == 0)
+        wanted = born_limit;
+    if (wanted.rlim_cur == file_limit.rlim_cur && wanted.rlim_max == file_limit.rlim_max)
+        return;
+    file_limit = wanted;
+    scope_each_process(limit_files_of);
 }
 
 static _Noreturn void fail(int report, enum stage stage)
@@ -114,6 +152,7 @@ static _Noreturn void run_child(const struct spawn *spawn, int report_fd)
     setrlimit(RLIMIT_NOFILE, &file_limit);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0});
     umask(022);
+    restore_score();
     if (!become(spawn->account))
         fail(report, STAGE_USER);
     if (chdir(spawn->cwd) < 0)
@@ -160,7 +199,11 @@ pid_t spawn_start(const struct spawn *spawn, int *report, struct error *err)
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);
-        return error_errno(err, reason, "cannot start %.200s", spawn->argv[0]);
+        if (reason != EAGAIN)
+            return error_errno(err, reason, "cannot start %.200s", spawn->argv[0]);
+        error_set(err, ERROR_LIMIT, "cannot start %.200s: the sandbox has as many processes as it may",
+                  spawn->argv[0]);
+        return error_hint(err, "end some of them, or start it with a higher limit of processes");
     }
     scope_set_leader(spawn->scope, pid);
     *report = ends[0];

@@ -52,5 +52,9 @@ struct spawn_pipes {
 
 int spawn_pipes_open(struct spawn_pipes *pipes, struct error *err);
 
-/* Limits children get back after the agent has raised its own number of descriptors. */
+/* Raises the agent's own number of descriptors, and has the kernel spare it when memory runs out;
+ * children get back what the agent was born with. */
 void spawn_init(void);
+/* How many descriptors each process may have from now on, those that run included; 0: as many as
+ * the agent was born with. */
+void spawn_limit_files(uint64_t count);
