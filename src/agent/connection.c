@@ -14,6 +14,7 @@
 #define BUCKETS 256
 #define QUEUE_MAX (1024u * 1024)
 #define READ_SIZE (64u * 1024)
+#define RECORDS_MAX (256u * 1024 * 1024)
 
 static struct {
     const struct connection_events *events;
@@ -263,6 +264,26 @@ void stream_send(struct stream *stream, enum channel channel, const void *bytes,
     stream->send_credit -= (uint32_t)length;
 }
 
+bool stream_takes_record(struct stream *stream, size_t length)
+{
+    if (length > RECORDS_MAX - stream->record_bytes) {
+        stream->records_dropped++;
+        return false;
+    }
+    stream->record_bytes += length;
+    return true;
+}
+
+/* On stderr, for want of a better place; not when that is full as well. */
+static void tell_dropped(struct stream *stream)
+{
+    cleanup_buf struct buf text = {0};
+    buf_printf(&text, "msb: results left out: %u, beyond %u MiB for one call\n",
+               stream->records_dropped, RECORDS_MAX >> 20);
+    if (stream_room(stream) >= buf_length(&text))
+        stream_send(stream, CHANNEL_STDERR, buf_data(&text), buf_length(&text));
+}
+
 void stream_event(struct stream *stream, const struct buf *fields)
 {
     frame_append(&connection.out, stream->id, FRAME_EVENT, 0, buf_data(fields), buf_length(fields));
@@ -279,6 +300,8 @@ void stream_grant(struct stream *stream, size_t amount)
 void stream_end(struct stream *stream, const struct outcome *outcome)
 {
     struct outcome told = *outcome;
+    if (stream->records_dropped)
+        tell_dropped(stream);
     if (stream->output_bytes > stream->output_limit)
         told.output_bytes = stream->output_bytes;
     outcome_append(&connection.out, stream->id, &told);

@@ -34,6 +34,8 @@ struct stream {
     uint32_t receive_credit;
     uint64_t output_limit; /* bytes of stdout and stderr that are passed on */
     uint64_t output_bytes; /* …and that there were */
+    uint64_t record_bytes; /* of results passed on */
+    unsigned records_dropped;
     struct stream *next;
 };
 
@@ -56,6 +58,8 @@ size_t stream_room(const struct stream *stream);
 /* The same for stdout and stderr: what is over the limit goes nowhere and needs no room. */
 size_t stream_output_room(const struct stream *stream);
 void stream_send(struct stream *stream, enum channel channel, const void *bytes, size_t length);
+/* Asked before each result: false when the call has had its share and this one is to be dropped. */
+bool stream_takes_record(struct stream *stream, size_t length);
 void stream_event(struct stream *stream, const struct buf *fields);
 /* Lets the other side send that many more bytes. */
 void stream_grant(struct stream *stream, size_t amount);

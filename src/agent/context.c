@@ -9,6 +9,7 @@
 
 #include "agent/driver.h"
 #include "agent/loop.h"
+#include "agent/oom.h"
 #include "agent/output.h"
 #include "agent/settings.h"
 #include "agent/spawn.h"
@@ -109,6 +110,7 @@ static void conclude(void *owner)
     if (!output_is_settled(&context->outputs[0]) || !output_is_settled(&context->outputs[1]))
         return;
     struct context_outcome outcome = context->outcome;
+    outcome.killed = oom_find(context->scope, context->pid, &outcome.out_of_memory);
     loop_timer_stop(&context->grace);
     if (outcome.died)
         forget_process(context);

@@ -28,6 +28,8 @@ struct context_outcome {
     bool interrupted;        /* it was asked to stop, in time or not */
     bool died;               /* the interpreter ended, with this status */
     int status;
+    bool out_of_memory; /* …because the kernel killed it for want of memory */
+    char *killed; /* the process that it killed, perhaps another one of this call's; or NULL */
 };
 
 struct context_call {

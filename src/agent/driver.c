@@ -65,7 +65,8 @@ static enum step begin_record(struct driver *driver, uint32_t length)
         return broken(driver, "a result is too large");
     if (driver->stream && stream_room(driver->stream) < 4)
         return STEP_MORE_ROOM;
-    if (driver->stream)
+    driver->dropping = driver->stream && !stream_takes_record(driver->stream, length);
+    if (driver->stream && !driver->dropping)
         stream_send(driver->stream, CHANNEL_RESULTS, buf_data(&driver->received) + 1, 4);
     buf_consume(&driver->received, HEADER);
     driver->record_left = length;
@@ -78,7 +79,7 @@ static enum step pass_record(struct driver *driver)
     size = size < driver->record_left ? size : driver->record_left;
     if (size == 0)
         return STEP_MORE_BYTES;
-    if (driver->stream) {
+    if (driver->stream && !driver->dropping) {
         size_t room = stream_room(driver->stream);
         size = size < room ? size : room;
         if (size == 0)

@@ -34,6 +34,7 @@ struct driver {
     struct buf sending;
     struct buf received;
     uint32_t record_left;  /* of a record that is being passed on */
+    bool dropping;         /* …or not: there were too many */
     struct stream *stream; /* NULL: output is thrown away */
     bool settling;
     bool ended;

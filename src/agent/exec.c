@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/attachment.h"
+#include "agent/oom.h"
 #include "agent/process.h"
 #include "agent/settings.h"
 #include "agent/spawn.h"
@@ -29,7 +30,11 @@ static void conclude(void *owner)
     struct process *process = owner;
     if (!output_is_settled(&process->outputs[0]) || !output_is_settled(&process->outputs[1]))
         return;
+    bool out_of_memory;
     struct outcome outcome = spawn_ended(process->status);
+    outcome.killed = oom_find(process->scope, process->pid, &out_of_memory);
+    if (out_of_memory)
+        outcome.verdict = VERDICT_MEMORY;
     if (process->timed_out)
         outcome.verdict = VERDICT_TIMEOUT;
     process_end(process, &outcome);

@@ -19,6 +19,8 @@
 #include "agent/limits.h"
 #include "agent/loop.h"
 #include "agent/machine.h"
+#include "agent/metrics.h"
+#include "agent/oom.h"
 #include "agent/process_operations.h"
 #include "agent/run.h"
 #include "agent/scope.h"
@@ -60,6 +62,7 @@ static void on_open(struct stream *stream, const uint8_t *fields, uint32_t lengt
         [OP_PROCESS_ATTACH] = process_attach_open,
         [OP_PROCESS_SIGNAL] = process_signal_open,
         [OP_PROCESS_INPUT] = process_input_open,
+        [OP_METRICS] = metrics_open,
     };
     struct error err;
     if (limits_output(stream->operation, fields, length, &stream->output_limit, &err) < 0) {
@@ -112,6 +115,8 @@ static int serve(int fd, bool keeps)
     loop_open();
     spawn_init();
     scope_init();
+    oom_open();
+    metrics_begin();
     if (context_install(&err) < 0)
         log_warn("no interpreters: %s", err.message);
     connection_open(fd, keeps, &events);

@@ -39,6 +39,7 @@ static void forget(void *owner)
     loop_timer_stop(&process->timer);
     tail_free(process->tail);
     exec_request_free(&process->request);
+    outcome_free(&process->outcome);
     free(process);
 }
 
@@ -194,6 +195,7 @@ void process_end(struct process *process, const struct outcome *outcome)
     release_means(process);
     process->ended = true;
     process->outcome = *outcome;
+    process->outcome.killed = outcome->killed ? xstrdup(outcome->killed) : NULL;
     process->outcome.duration_us = clock_monotonic_us() - process->began_us;
     if (outcome->verdict == VERDICT_ERROR || !process->tail) {
         forget(process);

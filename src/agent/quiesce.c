@@ -4,6 +4,7 @@
 #include "agent/adopt.h"
 #include "agent/context.h"
 #include "agent/machine.h"
+#include "agent/metrics.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "proto/fields.h"
@@ -32,6 +33,7 @@ static void finish(struct quiesce *quiesce)
         stream_end_error(quiesce->stream, &quiesce->err);
     } else {
         sync();
+        metrics_begin();
         stream_end(quiesce->stream, &done);
     }
     free(quiesce);

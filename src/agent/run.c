@@ -49,6 +49,9 @@ static void on_ended(void *owner, const struct context_outcome *ended)
     struct outcome outcome = {.verdict = VERDICT_EXITED, .exit_code = ended->exit_code};
     if (ended->died)
         outcome = spawn_ended(ended->status);
+    if (ended->out_of_memory)
+        outcome.verdict = VERDICT_MEMORY;
+    outcome.killed = ended->killed;
     if (run->stopped)
         outcome.verdict = run->stopped;
     outcome.state_lost = ended->died;

@@ -22,6 +22,7 @@
 
 struct scope {
     char *path;
+    unsigned long number;
     int folder;
     pid_t leader;
     struct loop_watch events; /* cgroup.events: says when it becomes empty */
@@ -194,7 +195,8 @@ struct scope *scope_make(struct error *err)
     scopes = scope;
     if (!root)
         return scope;
-    scope->path = xasprintf("%s/%lu", root, ++counter);
+    scope->number = ++counter;
+    scope->path = xasprintf("%s/%lu", root, scope->number);
     if (mkdir(scope->path, 0755) == 0) {
         scope->folder = open(scope->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         scope->events.fd = openat(scope->folder, "cgroup.events", O_RDONLY | O_CLOEXEC);
@@ -209,6 +211,25 @@ struct scope *scope_make(struct error *err)
 int scope_folder(const struct scope *scope)
 {
     return scope->folder;
+}
+
+unsigned long scope_number(const struct scope *scope)
+{
+    return scope->number;
+}
+
+/* Its group's path has the name of ours, then the scope's number, then perhaps groups of its own.
+ */
+unsigned long scope_number_of(pid_t pid)
+{
+    cleanup_buf struct buf text = {0};
+    struct error ignored;
+    cleanup_free char *path = xasprintf("/proc/%d/cgroup", (int)pid);
+    const char *name = root ? strrchr(root, '/') : NULL;
+    if (!name || file_read(path, TEXT_MAX, &text, &ignored) < 0)
+        return 0;
+    const char *at = strstr(buf_text(&text), name);
+    return at && at[strlen(name)] == '/' ? strtoul(at + strlen(name) + 1, NULL, 10) : 0;
 }
 
 void scope_set_leader(struct scope *scope, pid_t pid)

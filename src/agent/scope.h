@@ -27,6 +27,10 @@ void scope_shutdown(void);
 struct scope *scope_make(struct error *err);
 /* The folder to start processes in (CLONE_INTO_CGROUP); -1 without cgroups. */
 int scope_folder(const struct scope *scope);
+/* Tells scopes apart; 0 without cgroups. */
+unsigned long scope_number(const struct scope *scope);
+/* That of the scope a process is in; 0 when it is in none or gone. */
+unsigned long scope_number_of(pid_t pid);
 /* The process that leads the scope's session. */
 void scope_set_leader(struct scope *scope, pid_t pid);
 void scope_kill(struct scope *scope);

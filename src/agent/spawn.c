@@ -42,7 +42,8 @@ static char born_score[8]; /* the kernel's inclination to kill us when memory ru
 static void spare_agent(void)
 {
     cleanup_fd int fd = machine_is_ours() ? -1 : open(SCORE, O_RDWR | O_CLOEXEC);
-    if (fd < 0 || read(fd, born_score, sizeof born_score - 1) <= 0 || pwrite(fd, "-1000", 5, 0) != 5)
+    if (fd < 0 || read(fd, born_score, sizeof born_score - 1) <= 0 ||
+        pwrite(fd, "-1000", 5, 0) != 5)
         born_score[0] = '\0';
 }
 
@@ -201,7 +202,8 @@ pid_t spawn_start(const struct spawn *spawn, int *report, struct error *err)
         close(ends[0]);
         if (reason != EAGAIN)
             return error_errno(err, reason, "cannot start %.200s", spawn->argv[0]);
-        error_set(err, ERROR_LIMIT, "cannot start %.200s: the sandbox has as many processes as it may",
+        error_set(err, ERROR_LIMIT,
+                  "cannot start %.200s: the sandbox has as many processes as it may",
                   spawn->argv[0]);
         return error_hint(err, "end some of them, or start it with a higher limit of processes");
     }

@@ -1,6 +1,7 @@
 #include "cli/attach.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ struct attachment {
     bool reading;                /* a read of stdin is under way */
     bool has_fed;                /* some of it was sent */
     bool input_ended;
+    uint64_t shown;  /* bytes of output */
     int write_error; /* why our own output failed */
     bool working;
     bool interrupted; /* one Ctrl-C was passed on already */
@@ -48,7 +50,6 @@ struct attachment {
     int exit_code;
     uint64_t began, ready, first_output, done;
     uint64_t joined_at; /* bytes the command had printed before what we get */
-    uint64_t received;
     char place[256]; /* where it ran, for --verbose */
 };
 
@@ -226,7 +227,8 @@ static void on_data(struct client_call *call, enum channel channel, const uint8_
     struct attachment *a = call->context;
     if (!a->first_output)
         a->first_output = clock_monotonic_us();
-    a->received += length;
+    if (channel != CHANNEL_RESULTS)
+        a->shown += length;
     int failed = show(a, channel, bytes, length);
     if (failed && !a->write_error) {
         a->write_error = errno;
@@ -263,6 +265,11 @@ static int judge(struct attachment *a, const struct outcome *outcome)
                   (double)limit_ms / 1000.0);
         error_hint(&err, "give it more time with --timeout");
         return report_error(&err, EXIT_TIMED_OUT);
+    case VERDICT_MEMORY:
+        error_set(&err, ERROR_LIMIT, "%s was killed: the sandbox had no memory left",
+                  outcome->killed ? outcome->killed : "it");
+        error_hint(&err, "give it more with --memory");
+        return report_error(&err, 128 + SIGKILL);
     case VERDICT_CANCELLED:
         return a->write_error ? unwritable(a->write_error) : 128 + SIGINT;
     default:
@@ -272,14 +279,14 @@ static int judge(struct attachment *a, const struct outcome *outcome)
 
 static void tell_left(const struct attachment *a, const struct outcome *outcome)
 {
-    uint64_t due = a->joined_at + a->received;
+    uint64_t due = a->joined_at + a->shown;
     if (outcome->verdict == VERDICT_DONE)
         fprintf(stderr, "\nThe command goes on.\n");
     else if (outcome->output_bytes > due)
         fprintf(stderr,
-                "msb: %llu bytes of the output were missed: it came faster than it was "
+                "msb: %" PRIu64 " bytes of the output were missed: it came faster than it was "
                 "read here\n",
-                (unsigned long long)(outcome->output_bytes - due));
+                outcome->output_bytes - due);
 }
 
 static void print_answer(struct attachment *a, const struct outcome *outcome)
@@ -291,6 +298,18 @@ static void print_answer(struct attachment *a, const struct outcome *outcome)
     json_decref(json);
 }
 
+/* What a limit took away from a command that went on all the same. */
+static void tell_limits(const struct attachment *a, const struct outcome *outcome)
+{
+    if (outcome->output_bytes)
+        fprintf(stderr,
+                "msb: output cut: %" PRIu64 " of %" PRIu64 " bytes shown (--output-limit)\n",
+                a->shown, outcome->output_bytes);
+    if (outcome->killed && outcome->verdict != VERDICT_MEMORY)
+        fprintf(stderr, "msb: %s was killed: the sandbox had no memory left (--memory)\n",
+                outcome->killed);
+}
+
 static void on_work_end(struct client_call *call, const struct outcome *outcome)
 {
     struct attachment *a = call->context;
@@ -299,6 +318,8 @@ static void on_work_end(struct client_call *call, const struct outcome *outcome)
         print_answer(a, outcome);
     if (joins(a))
         tell_left(a, outcome);
+    else if (a->working)
+        tell_limits(a, outcome);
     if (a->working)
         finish(a, judge(a, outcome));
 }

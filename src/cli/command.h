@@ -16,6 +16,7 @@ enum option_kind {
     OPTION_LIST,     /* char **, may be repeated */
     OPTION_COUNT,    /* unsigned */
     OPTION_MEGABYTE, /* unsigned; 512, 512M, 2G */
+    OPTION_BYTES,    /* uint64_t; 1000, 64K, 64M, 2G */
     OPTION_SECONDS,  /* uint64_t, in milliseconds; 1.5, 30s, 5m, 2h */
 };
 
@@ -55,4 +56,4 @@ void command_help(const struct command *command);
 int report_error(const struct error *err, int exit_code);
 
 extern const struct command exe_command, exec_command, prepare_command, ps_command, stop_command,
-    doctor_command, packages_command, version_command;
+    metrics_command, packages_command, doctor_command, version_command;

@@ -16,7 +16,7 @@
 #include "sandbox/state.h"
 
 static struct {
-    unsigned cpus, memory, disk;
+    unsigned cpus, memory, disk, files, processes, open_files, cpu_limit;
     char **env, **volumes;
     const char *name, *namespace, *workdir, *kernel, *accelerator;
     uint64_t idle, lifetime;
@@ -26,6 +26,8 @@ static struct {
     .cpus = SANDBOX_DEFAULT_CPUS,
     .memory = SANDBOX_DEFAULT_MEMORY_MB,
     .disk = SANDBOX_DEFAULT_DISK_MB,
+    .processes = SANDBOX_DEFAULT_PROCESSES,
+    .open_files = SANDBOX_DEFAULT_OPEN_FILES,
 };
 
 static int fill_config(struct sandbox_config *config, struct error *err)
@@ -34,6 +36,12 @@ static int fill_config(struct sandbox_config *config, struct error *err)
     config->cpus = options.cpus;
     config->memory_mb = options.memory;
     config->disk_mb = options.disk;
+    config->files = options.files;
+    config->processes = options.processes;
+    config->open_files = options.open_files;
+    config->cpu_limit = options.cpu_limit;
+    if (options.work.output_limit)
+        config->output_limit = options.work.output_limit;
     if (options.namespace) {
         free(config->namespace);
         config->namespace = xstrdup(options.namespace);
@@ -130,6 +138,15 @@ static const struct option option_table[] = {
     {'m', "memory", OPTION_MEGABYTE, &options.memory, "MB", "memory of the machine (1024)"},
     {0, "cpus", OPTION_COUNT, &options.cpus, "N", "processors of the machine (1)"},
     {0, "disk", OPTION_MEGABYTE, &options.disk, "MB", "how much may be written inside (8192)"},
+    {0, "files", OPTION_COUNT, &options.files, "N", "how many files (one for each 16 KB of disk)"},
+    {0, "processes", OPTION_COUNT, &options.processes, "N",
+     "how many processes and threads at once (1024)"},
+    {0, "open-files", OPTION_COUNT, &options.open_files, "N",
+     "how many files a process may have open (65536)"},
+    {0, "cpu-limit", OPTION_COUNT, &options.cpu_limit, "PERCENT",
+     "of one processor of the host (what the CPUs can use)"},
+    {0, "output-limit", OPTION_BYTES, &options.work.output_limit, "BYTES",
+     "show so much of the output; the rest is thrown away (all is shown)"},
     {'e', "env", OPTION_LIST, &options.env, "K=V", "an environment variable; K alone passes yours"},
     {'v', "volume", OPTION_LIST, &options.volumes, "HOST:GUEST",
      "share a folder; :ro behind it for read-only; may be repeated"},

@@ -112,6 +112,8 @@ static const struct option option_table[] = {
     {'u', "user", OPTION_TEXT, &options.work.user, "USER", "who runs the command"},
     {'t', "timeout", OPTION_SECONDS, &options.work.timeout_ms, "S",
      "end the command and all it started after S seconds"},
+    {0, "output-limit", OPTION_BYTES, &options.work.output_limit, "BYTES",
+     "show so much of its output; the rest is thrown away (all is shown)"},
     {0, "namespace", OPTION_TEXT, &options.namespace, "NS", "the sandbox's namespace (default)"},
     {'T', "no-tty", OPTION_FLAG, &options.work.no_terminal, NULL,
      "no terminal inside, even if there is one here"},

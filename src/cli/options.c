@@ -41,6 +41,23 @@ static int set_megabytes(const struct option *option, const char *value, struct 
     return 0;
 }
 
+static int set_bytes(const struct option *option, const char *value, struct error *err)
+{
+    static const char units[] = "KMG";
+    char *end;
+    errno = 0;
+    uint64_t number = strtoull(value, &end, 10);
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    uint64_t factor = unit ? 1024ull << 10 * (unit - units) : 1;
+    if (unit)
+        end++;
+    if (!isdigit((unsigned char)value[0]) || *end || errno || number > INT64_MAX / factor)
+        return bad_value(option, value, "bytes, such as 5000, or with a unit, such as 64K or 2M",
+                         err);
+    *(uint64_t *)option->target = number * factor;
+    return 0;
+}
+
 static int set_seconds(const struct option *option, const char *value, struct error *err)
 {
     static const char wanted[] = "seconds, such as 30 or 1.5, or with a unit, such as 5m or 2h";
@@ -74,6 +91,8 @@ static int set_option(const struct option *option, char *value, struct error *er
         return set_count(option, value, err);
     case OPTION_MEGABYTE:
         return set_megabytes(option, value, err);
+    case OPTION_BYTES:
+        return set_bytes(option, value, err);
     case OPTION_SECONDS:
         return set_seconds(option, value, err);
     }

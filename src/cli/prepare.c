@@ -9,7 +9,7 @@
 #include "sandbox/launch.h"
 
 static struct {
-    unsigned cpus, memory, disk;
+    unsigned cpus, memory, disk, files;
     const char *kernel, *accelerator;
     bool update;
 } options = {
@@ -33,6 +33,7 @@ static int prepare(const char *reference, struct error *err)
     config.cpus = options.cpus;
     config.memory_mb = options.memory;
     config.disk_mb = options.disk;
+    config.files = options.files;
     launch_apply_image(&config, &image);
     result = sandbox_config_check(&config, err);
     if (result == 0)
@@ -75,6 +76,7 @@ static const struct option option_table[] = {
     {'m', "memory", OPTION_MEGABYTE, &options.memory, "MB", "memory of the template (1024)"},
     {0, "cpus", OPTION_COUNT, &options.cpus, "N", "processors of the template (1)"},
     {0, "disk", OPTION_MEGABYTE, &options.disk, "MB", "its disk (8192)"},
+    {0, "files", OPTION_COUNT, &options.files, "N", "how many files it holds (one for each 16 KB)"},
     {0, "kernel", OPTION_TEXT, &options.kernel, "FILE",
      "another kernel than Debian's (MSB_KERNEL)"},
     {0, "accel", OPTION_TEXT, &options.accelerator, "NAME", "kvm or tcg (the best that works)"},

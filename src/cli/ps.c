@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/query.h"
 #include "cli/table.h"
+#include "cli/usage.h"
 #include "sandbox/config.h"
 #include "sandbox/state.h"
 
@@ -19,11 +19,7 @@ static struct {
 static json_t *describe(const struct state_entry *entry)
 {
     struct error err;
-    struct outcome outcome;
-    int result =
-        query_keeper(entry->namespace, entry->name, OP_STATUS, false, ANSWER_MS, &outcome, &err);
-    json_t *json = result == 0 && outcome.status ? json_loads(outcome.status, 0, NULL) : NULL;
-    outcome_free(&outcome);
+    json_t *json = usage_of_sandbox(entry->namespace, entry->name, options.json, ANSWER_MS, &err);
     /* One that ended meanwhile is no sandbox any more; one that is silent is shown as such. */
     if (!json && err.code == ERROR_TIMEOUT)
         json = json_pack("{s:s, s:s, s:s}", "namespace", entry->namespace, "name", entry->name,

@@ -82,6 +82,7 @@ int work_build(struct work *work, const struct work_options *options, char *cons
     int result = options->code
                      ? build_run(work, options, command, language, err)
                      : build_exec(work, options, command && command[0] ? command : fallback, err);
+    fields_add_number(&work->fields, TAG_OUTPUT_LIMIT, options->output_limit);
     if (options->timeout_ms)
         fields_add_number(&work->fields, TAG_TIMEOUT_MS, options->timeout_ms);
     if (result == 0 && buf_length(&work->fields) > FRAME_MAX)

@@ -9,6 +9,7 @@ struct work_options {
     const char *user;
     char **env;
     uint64_t timeout_ms;
+    uint64_t output_limit; /* 0: none */
     bool no_terminal;
     bool json;
 };

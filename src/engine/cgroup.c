@@ -20,10 +20,12 @@
 
 #define CGROUP2_MAGIC 0x63677270
 #define ROOT "/sys/fs/cgroup"
+#define CPU_PERIOD_US 100000
 
 /* Version 2 alone, or the version 1 hierarchies whose controllers we use. */
 static const char *const unified[] = {ROOT, NULL};
-static const char *const separate[] = {ROOT "/memory", ROOT "/pids", NULL};
+static const char *const separate[] = {ROOT "/memory", ROOT "/pids", ROOT "/cpu", NULL};
+_Static_assert(sizeof separate / sizeof *separate == CGROUP_FOLDERS + 1, "one folder for each");
 
 static bool is_unified(void)
 {
@@ -59,13 +61,28 @@ static void set_limits(const char *folder, const struct cgroup_limits *limits)
     put_number(folder, "pids.max", limits->processes);
 }
 
+void cgroup_limit_cpu(const struct cgroup *group, unsigned percent)
+{
+    uint64_t quota_us = (uint64_t)percent * (CPU_PERIOD_US / 100);
+    cleanup_free char *both = xasprintf("%" PRIu64 " %d", quota_us, CPU_PERIOD_US);
+    for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
+        if (!group->folders[i])
+            continue;
+        put(group->folders[i], "cpu.max", both);
+        put_number(group->folders[i], "cpu.cfs_period_us", CPU_PERIOD_US);
+        put_number(group->folders[i], "cpu.cfs_quota_us", quota_us);
+    }
+}
+
 static char *make_group(const char *hierarchy)
 {
     cleanup_free char *parent = xasprintf("%s/msb", hierarchy);
     mkdir(parent, 0755);
     if (is_unified()) {
         put(hierarchy, "cgroup.subtree_control", "+memory +pids");
+        put(hierarchy, "cgroup.subtree_control", "+cpu");
         put(parent, "cgroup.subtree_control", "+memory +pids");
+        put(parent, "cgroup.subtree_control", "+cpu");
     }
     cleanup_free char *folder = xasprintf("%s/%d", parent, (int)getpid());
     if (mkdir(folder, 0755) < 0 && errno != EEXIST)

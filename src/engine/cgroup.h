@@ -1,6 +1,6 @@
 /*
- * A control group around one engine process: a ceiling on host memory and processes, and a kill
- * that misses nobody. Version 1 and version 2 hierarchies both; where the caller may make no
+ * A control group around one engine process: a ceiling on host memory, processes and processor
+ * time. Version 1 and version 2 hierarchies both; where the caller may make no
  * groups (an ordinary user without delegation) there is none, and cgroup_available says why.
  */
 #pragma once
@@ -24,6 +24,8 @@ struct cgroup_limits {
 void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits);
 /* For clone3 with CLONE_INTO_CGROUP: a process born inside. -1 where only cgroup_add will do. */
 int cgroup_birthplace(const struct cgroup *group);
+/* How much processor time it may use, in percent of one processor. */
+void cgroup_limit_cpu(const struct cgroup *group, unsigned percent);
 /* Moves a process in. Version 1 takes its time over that: 10 ms and more. */
 void cgroup_add(const struct cgroup *group, pid_t process);
 /* Removes the group, whose processes are gone. */

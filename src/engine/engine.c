@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "engine/machine.h"
 #include "engine/vm/vm.h"
@@ -51,6 +54,34 @@ const char *machine_kernel(const struct machine *machine)
     return machine->kernel;
 }
 
+/* The second and third word of statm are resident pages and those of them that belong to files. */
+static uint64_t private_memory(pid_t process)
+{
+    cleanup_buf struct buf text = {0};
+    struct error ignored;
+    cleanup_free char *path = xasprintf("/proc/%d/statm", (int)process);
+    if (file_read(path, 4096, &text, &ignored) < 0)
+        return 0;
+    char *at = strchr(buf_text(&text), ' ');
+    uint64_t resident = at ? strtoull(at, &at, 10) : 0;
+    uint64_t shared = at ? strtoull(at, NULL, 10) : 0;
+    return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+struct machine_usage machine_usage(const struct machine *machine)
+{
+    clockid_t clock;
+    struct timespec spent = {0};
+    if (machine->process <= 0)
+        return (struct machine_usage){0};
+    if (clock_getcpuclockid(machine->process, &clock) == 0)
+        clock_gettime(clock, &spent);
+    return (struct machine_usage){
+        .cpu_us = (uint64_t)spent.tv_sec * 1000000 + (uint64_t)spent.tv_nsec / 1000,
+        .memory_bytes = private_memory(machine->process),
+    };
+}
+
 int machine_pause(struct machine *machine, struct error *err)
 {
     return machine->ops->pause(machine, err);
@@ -66,6 +97,7 @@ void machine_enclose(struct machine *machine)
     cleanup_fd int birthplace = cgroup_birthplace(&machine->cgroup);
     if (birthplace < 0 && machine->process > 0)
         cgroup_add(&machine->cgroup, machine->process);
+    cgroup_limit_cpu(&machine->cgroup, machine->cpu_percent);
 }
 
 void machine_kill(struct machine *machine)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -31,6 +32,8 @@ struct machine_spec {
     unsigned cpus;
     unsigned memory_mb;
     unsigned disk_mb;
+    unsigned files;       /* how many the disk can hold; 0: as many as usual */
+    unsigned cpu_percent; /* of one processor of the host; 0: what its CPUs can use */
     const struct machine_volume *volumes;
     size_t volume_count;
 };
@@ -60,6 +63,13 @@ pid_t machine_process(const struct machine *machine);
 /* "kvm", "tcg", … and the release of the kernel inside. */
 const char *machine_accelerator(const struct machine *machine);
 const char *machine_kernel(const struct machine *machine);
+
+/* What it costs the host: processor time, and memory that is its alone. */
+struct machine_usage {
+    uint64_t cpu_us;
+    uint64_t memory_bytes;
+};
+struct machine_usage machine_usage(const struct machine *machine);
 
 int machine_pause(struct machine *machine, struct error *err);
 int machine_resume(struct machine *machine, struct error *err);

@@ -20,6 +20,7 @@ struct machine {
     int agent; /* stream */
     int words; /* its stderr, non-blocking */
     struct cgroup cgroup;
+    unsigned cpu_percent;
     char accelerator[16];
     char kernel[96];
     char last_words[600];

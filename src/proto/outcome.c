@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "base/mem.h"
 #include "proto/fields.h"
 #include "proto/protocol.h"
@@ -68,6 +69,15 @@ static int read_number(const struct field *field, int *value, struct error *err)
     return result;
 }
 
+/* It may be shown on a terminal. */
+static int read_name(const struct field *field, char **name, struct error *err)
+{
+    int result = field_replace_text(field, name, err);
+    if (result == 0)
+        json_text_clean(*name);
+    return result;
+}
+
 static int read_field(void *owner, const struct field *field, struct error *err)
 {
     struct outcome *outcome = owner;
@@ -89,7 +99,7 @@ static int read_field(void *owner, const struct field *field, struct error *err)
     case TAG_OUTPUT_BYTES:
         return field_number(field, &outcome->output_bytes, err);
     case TAG_KILLED:
-        return field_replace_text(field, &outcome->killed, err);
+        return read_name(field, &outcome->killed, err);
     case TAG_ERROR_CODE:
         copy_text(code, sizeof code, field);
         outcome->error.code = error_code_from_name(code);

@@ -14,7 +14,7 @@ enum verdict {
     VERDICT_SIGNALED,  /* by signal */
     VERDICT_TIMEOUT,   /* killed when its time was over */
     VERDICT_CANCELLED, /* killed because the caller asked or went away */
-    VERDICT_MEMORY,    /* the kernel killed it, or a part of it, for want of memory */
+    VERDICT_MEMORY,    /* the kernel killed it for want of memory */
     VERDICT_ERROR,     /* it could not be done: see error */
     VERDICT_COUNT,
 };
@@ -27,7 +27,7 @@ struct outcome {
     bool state_lost;       /* the context's variables are gone */
     uint64_t count;        /* of a run: how many its context has had, this one included */
     uint64_t output_bytes; /* everything it printed, when more than the limit; else 0 */
-    char *killed;          /* of VERDICT_MEMORY: the name of the process */
+    char *killed; /* the process killed for want of memory: itself, or one that it started */
     struct error error;
     char *status; /* a JSON text: OP_STATUS and others that describe something */
 };

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
@@ -11,10 +12,8 @@
 #include "base/mem.h"
 
 #define NAME_MAX_LENGTH 63
-#define CPUS_MAX 64
-#define MEMORY_MIN_MB 256
-#define DISK_MIN_MB 64
-#define DISK_MAX_MB (1u << 20)
+/* A file takes a block of 4 KB at least. */
+#define FILES_PER_MB 256
 #define VOLUMES_MAX 32
 
 void sandbox_config_init(struct sandbox_config *config)
@@ -25,6 +24,9 @@ void sandbox_config_init(struct sandbox_config *config)
         .cpus = SANDBOX_DEFAULT_CPUS,
         .memory_mb = SANDBOX_DEFAULT_MEMORY_MB,
         .disk_mb = SANDBOX_DEFAULT_DISK_MB,
+        .processes = SANDBOX_DEFAULT_PROCESSES,
+        .open_files = SANDBOX_DEFAULT_OPEN_FILES,
+        .output_limit = SANDBOX_DEFAULT_OUTPUT_LIMIT,
     };
 }
 
@@ -48,6 +50,36 @@ static const struct {
     {"image_workdir", offsetof(struct sandbox_config, image_workdir)},
 };
 #define TEXTS (sizeof texts / sizeof texts[0])
+
+/* The whole-number members: how JSON and messages call them, and what they may be. */
+static const struct {
+    const char *key, *what, *unit;
+    size_t offset;
+    uint64_t low, high; /* 0: see highest */
+    bool optional;      /* 0 is possible as well */
+} numbers[] = {
+    {"cpus", "a number of CPUs", "", offsetof(struct sandbox_config, cpus), 1, 64, false},
+    {"memory_mb", "memory", " MB", offsetof(struct sandbox_config, memory_mb), 256, 0, false},
+    {"disk_mb", "a disk", " MB", offsetof(struct sandbox_config, disk_mb), 64, 1u << 20, false},
+    {"files", "a disk", " files", offsetof(struct sandbox_config, files), 1024, 0, true},
+    {"processes", "a limit", " processes", offsetof(struct sandbox_config, processes), 16, 32768,
+     false},
+    {"open_files", "a limit", " open files", offsetof(struct sandbox_config, open_files), 256,
+     1000000, false},
+    {"cpu_limit", "a limit", "% of a processor", offsetof(struct sandbox_config, cpu_limit), 5,
+     6400, true},
+};
+#define NUMBERS (sizeof numbers / sizeof numbers[0])
+
+static unsigned *number_at(struct sandbox_config *config, size_t i)
+{
+    return (unsigned *)((char *)config + numbers[i].offset);
+}
+
+static unsigned number_of(const struct sandbox_config *config, size_t i)
+{
+    return *number_at((struct sandbox_config *)(uintptr_t)config, i);
+}
 
 static char **text_at(struct sandbox_config *config, size_t i)
 {
@@ -83,19 +115,28 @@ int sandbox_check_name(const char *what, const char *name, struct error *err)
                       what, NAME_MAX_LENGTH);
 }
 
-static int check_range(const char *what, uint64_t value, uint64_t low, uint64_t high,
-                       const char *unit, struct error *err)
-{
-    if (value >= low && value <= high)
-        return 0;
-    error_set(err, ERROR_INVALID, "%s of %llu%s is not possible", what, (unsigned long long)value,
-              unit);
-    return error_hint(err, "use %llu to %llu", (unsigned long long)low, (unsigned long long)high);
-}
-
 static uint64_t host_memory_mb(void)
 {
     return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
+}
+
+static uint64_t highest(const struct sandbox_config *config, size_t i)
+{
+    if (numbers[i].offset == offsetof(struct sandbox_config, memory_mb))
+        return host_memory_mb();
+    if (numbers[i].offset == offsetof(struct sandbox_config, files))
+        return (uint64_t)config->disk_mb * FILES_PER_MB;
+    return numbers[i].high;
+}
+
+static int check_number(const struct sandbox_config *config, size_t i, struct error *err)
+{
+    uint64_t value = number_of(config, i), low = numbers[i].low, high = highest(config, i);
+    if ((value >= low && value <= high) || (value == 0 && numbers[i].optional))
+        return 0;
+    error_set(err, ERROR_INVALID, "%s of %" PRIu64 "%s is not possible", numbers[i].what, value,
+              numbers[i].unit);
+    return error_hint(err, "%s can be %" PRIu64 " to %" PRIu64, numbers[i].key, low, high);
 }
 
 static int check_volume(const struct sandbox_volume *volume, struct error *err)
@@ -120,13 +161,8 @@ int sandbox_config_check(const struct sandbox_config *config, struct error *err)
     int result = sandbox_check_name("namespace", config->namespace, err);
     if (result == 0)
         result = sandbox_check_name("sandbox name", config->name, err);
-    if (result == 0)
-        result = check_range("a number of CPUs", config->cpus, 1, CPUS_MAX, "", err);
-    if (result == 0)
-        result =
-            check_range("memory", config->memory_mb, MEMORY_MIN_MB, host_memory_mb(), " MB", err);
-    if (result == 0)
-        result = check_range("a disk", config->disk_mb, DISK_MIN_MB, DISK_MAX_MB, " MB", err);
+    for (size_t i = 0; result == 0 && i < NUMBERS; i++)
+        result = check_number(config, i, err);
     for (size_t i = 0; result == 0 && i < config->volume_count; i++)
         result = check_volume(&config->volumes[i], err);
     return result;
@@ -221,6 +257,8 @@ struct machine_spec sandbox_config_machine(const struct sandbox_config *config)
         .cpus = config->cpus,
         .memory_mb = config->memory_mb,
         .disk_mb = config->disk_mb,
+        .files = config->files,
+        .cpu_percent = config->cpu_limit,
     };
 }
 
@@ -257,10 +295,11 @@ static char **list_from_json(const json_t *json)
 json_t *sandbox_config_to_json(const struct sandbox_config *config)
 {
     json_t *json = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "cpus", (json_int_t)config->cpus, "memory_mb",
-        (json_int_t)config->memory_mb, "disk_mb", (json_int_t)config->disk_mb, "idle_ms",
+        "{s:I, s:I, s:I, s:b, s:o}", "output_limit", (json_int_t)config->output_limit, "idle_ms",
         (json_int_t)config->idle_ms, "lifetime_ms", (json_int_t)config->lifetime_ms, "attached",
         config->attached, "volumes", volumes_to_json(config));
+    for (size_t i = 0; i < NUMBERS; i++)
+        json_object_set_new(json, numbers[i].key, json_integer(number_of(config, i)));
     for (size_t i = 0; i < TEXTS; i++) {
         const char *text = *text_at((struct sandbox_config *)(uintptr_t)config, i);
         if (text)
@@ -271,7 +310,7 @@ json_t *sandbox_config_to_json(const struct sandbox_config *config)
     return json;
 }
 
-static uint64_t number_of(const json_t *json, const char *key)
+static uint64_t member_of(const json_t *json, const char *key)
 {
     json_int_t value = json_integer_value(json_object_get(json, key));
     return value > 0 ? (uint64_t)value : 0;
@@ -299,13 +338,13 @@ static int volumes_from_json(const json_t *list, struct sandbox_config *config, 
 int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, struct error *err)
 {
     *config = (struct sandbox_config){
-        .cpus = (unsigned)number_of(json, "cpus"),
-        .memory_mb = (unsigned)number_of(json, "memory_mb"),
-        .disk_mb = (unsigned)number_of(json, "disk_mb"),
-        .idle_ms = number_of(json, "idle_ms"),
-        .lifetime_ms = number_of(json, "lifetime_ms"),
+        .output_limit = member_of(json, "output_limit"),
+        .idle_ms = member_of(json, "idle_ms"),
+        .lifetime_ms = member_of(json, "lifetime_ms"),
         .attached = json_is_true(json_object_get(json, "attached")),
     };
+    for (size_t i = 0; i < NUMBERS; i++)
+        *number_at(config, i) = (unsigned)member_of(json, numbers[i].key);
     for (size_t i = 0; i < TEXTS; i++) {
         const char *text = json_string_value(json_object_get(json, texts[i].key));
         if (text)

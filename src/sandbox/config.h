@@ -12,6 +12,9 @@
 #define SANDBOX_DEFAULT_CPUS 1
 #define SANDBOX_DEFAULT_MEMORY_MB 1024
 #define SANDBOX_DEFAULT_DISK_MB 8192
+#define SANDBOX_DEFAULT_PROCESSES 1024
+#define SANDBOX_DEFAULT_OPEN_FILES 65536
+#define SANDBOX_DEFAULT_OUTPUT_LIMIT (64ull << 20)
 #define SANDBOX_DEFAULT_NAMESPACE "default"
 #define SANDBOX_DEFAULT_ENGINE "vm"
 
@@ -42,9 +45,14 @@ struct sandbox_config {
     unsigned cpus;
     unsigned memory_mb;
     unsigned disk_mb;
-    uint64_t idle_ms;     /* ends after so long without a call; 0: never */
-    uint64_t lifetime_ms; /* ends after so long; 0: never */
-    bool attached;        /* ends when whoever started it goes away */
+    unsigned files;        /* how many the disk can hold; 0: one for each 16 KB of it */
+    unsigned processes;    /* at once, threads included */
+    unsigned open_files;   /* of each process */
+    unsigned cpu_limit;    /* percent of one processor of the host; 0: what the CPUs can use */
+    uint64_t output_limit; /* bytes passed on of a call that says nothing itself; 0: all */
+    uint64_t idle_ms;      /* ends after so long without a call; 0: never */
+    uint64_t lifetime_ms;  /* ends after so long; 0: never */
+    bool attached;         /* ends when whoever started it goes away */
 };
 
 /* Defaults; everything else empty. */

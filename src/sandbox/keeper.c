@@ -26,6 +26,8 @@
 #define REQUEST_MS 10000
 #define ADOPT_MS 20000
 #define START_STREAM 1
+/* The machine's load is measured over at least this time. */
+#define LOAD_US 100000
 
 /* ---- before the loop: blocking, cancelled when the owner goes away -------------------------- */
 
@@ -105,6 +107,9 @@ static int adopt(struct keeper *keeper, struct error *err)
     fields_add_bytes(&fields, TAG_ENTROPY, entropy, sizeof entropy);
     fields_add_number(&fields, TAG_REALTIME_US, clock_realtime_us());
     fields_add_text(&fields, TAG_NAME, config->name);
+    fields_add_number(&fields, TAG_OUTPUT_LIMIT, config->output_limit);
+    fields_add_number(&fields, TAG_PROCESSES, config->processes);
+    fields_add_number(&fields, TAG_OPEN_FILES, config->open_files);
     const char *user = config->user ? config->user : config->image_user;
     const char *workdir = config->workdir ? config->workdir : config->image_workdir;
     if (user)
@@ -156,7 +161,28 @@ static void report_failure(const struct keeper *keeper, const struct error *err)
 
 /* ---- the loop ---------------------------------------------------------------------------- */
 
-char *keeper_status(const struct keeper *keeper)
+/* Between two questions, or since the start; nobody has to keep time for that. */
+static void measure_load(struct keeper *keeper, uint64_t now_us, uint64_t cpu_us)
+{
+    uint64_t passed = now_us - keeper->load.time_us;
+    if (passed < LOAD_US)
+        return;
+    keeper->load.percent = 100.0 * (double)(cpu_us - keeper->load.cpu_us) / (double)passed;
+    keeper->load.time_us = now_us;
+    keeper->load.cpu_us = cpu_us;
+}
+
+static json_t *usage_to_json(struct keeper *keeper)
+{
+    uint64_t now_us = clock_monotonic_us();
+    struct machine_usage usage = machine_usage(keeper->machine);
+    measure_load(keeper, now_us, usage.cpu_us);
+    return json_pack("{s:I, s:I, s:f, s:I}", "uptime_us", (json_int_t)(now_us - keeper->began_us),
+                     "cpu_us", (json_int_t)usage.cpu_us, "cpu_percent", keeper->load.percent,
+                     "host_memory", (json_int_t)usage.memory_bytes);
+}
+
+char *keeper_status(struct keeper *keeper)
 {
     json_t *json = sandbox_config_to_json(&keeper->config);
     json_t *more = json_pack(
@@ -165,8 +191,8 @@ char *keeper_status(const struct keeper *keeper)
         machine_kernel(keeper->machine), "started_us", (json_int_t)keeper->started_us, "keeper_pid",
         (json_int_t)getpid(), "machine_pid", (json_int_t)machine_process(keeper->machine),
         "operations", (json_int_t)keeper->active);
-    json_object_update(json, more);
-    json_decref(more);
+    json_object_update_new(json, more);
+    json_object_update_new(json, usage_to_json(keeper));
     char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     return text;
@@ -318,6 +344,7 @@ int keeper_main(int owner_socket)
     keeper->owner = owner_socket;
     fcntl(keeper->owner, F_SETFD, FD_CLOEXEC);
     keeper->started_us = clock_realtime_us();
+    keeper->began_us = keeper->load.time_us = clock_monotonic_us();
 
     int result = read_request(keeper, &early, &err);
     cancel_with_peer(keeper->owner);

@@ -49,7 +49,12 @@ struct keeper {
     uv_signal_t terminate;
     uv_thread_t enclosing; /* machine_enclose, on the side */
     bool is_enclosing;
-    uint64_t started_us;
+    uint64_t started_us; /* since 1970 */
+    uint64_t began_us;   /* the same by a clock that nobody sets */
+    struct {
+        uint64_t time_us, cpu_us; /* when it was measured */
+        double percent;           /* of one processor, in the time before that */
+    } load;
     bool paused;
     bool ending;
 };
@@ -75,4 +80,4 @@ void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
 /* Something happened: the idle deadline moves. */
 void keeper_touch(struct keeper *keeper);
 /* What OP_STATUS and OP_START answer; for free(). */
-char *keeper_status(const struct keeper *keeper);
+char *keeper_status(struct keeper *keeper);

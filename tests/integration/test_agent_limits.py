@@ -11,7 +11,8 @@ MIB = 1 << 20
 
 def may_raise_limits():
     CAP_SYS_RESOURCE = 24
-    effective = re.search(r"CapEff:\s*(\w+)", open("/proc/self/status").read())[1]
+    with open("/proc/self/status") as status:
+        effective = re.search(r"CapEff:\s*(\w+)", status.read())[1]
     return int(effective, 16) >> CAP_SYS_RESOURCE & 1
 
 
@@ -88,6 +89,18 @@ class OutputLimit(LimitsTest):
         self.assertEqual((done.end["verdict"], done.end["error_code"]), ("error", "protocol"))
 
 
+class ResultsLimit(LimitsTest):
+    def test_results_beyond_the_share_of_a_call_are_left_out_whole(self):
+        done = self.agent.run("for n in range(20):\n"
+                              "    display({'text/plain': 'x', 'text/html': 'y' * (15 << 20)}, raw=True)\n"
+                              "7")
+        records = done.records()
+        self.assertEqual([record["text"] for record in records], ["x"] * 17 + ["7"])
+        self.assertTrue(all(len(record["data"]["text/html"]) == 15 * MIB for record in records[:17]))
+        self.assertIn(b"results left out: 3", done.stderr)
+        self.assertEqual(self.agent.run("6*7").records()[0]["text"], "42")
+
+
 class OpenFiles(LimitsTest):
     LIMIT = "import resource\nprint(*resource.getrlimit(resource.RLIMIT_NOFILE))"
 
@@ -125,7 +138,8 @@ class Metrics(LimitsTest):
 
     def test_figures_are_those_of_the_kernel(self):
         told = self.metrics()
-        total = int(re.search(r"MemTotal: +(\d+)", open("/proc/meminfo").read())[1]) * 1024
+        with open("/proc/meminfo") as meminfo:
+            total = int(re.search(r"MemTotal: +(\d+)", meminfo.read())[1]) * 1024
         disk = os.statvfs("/")
         self.assertEqual(told["memory_total"], total)
         self.assertTrue(0 < told["memory_used"] < total)

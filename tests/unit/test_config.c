@@ -59,18 +59,44 @@ static void names_stay_inside_their_folder(void **state)
 static void numbers_have_limits(void **state)
 {
     struct sandbox_config *config = *state;
-    unsigned *const numbers[] = {&config->cpus, &config->memory_mb, &config->disk_mb};
+    unsigned *const numbers[] = {&config->cpus,      &config->memory_mb,  &config->disk_mb,
+                                 &config->processes, &config->open_files, &config->files,
+                                 &config->cpu_limit};
     struct error err;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 7; i++) {
         unsigned before = *numbers[i];
+        bool zero_means_default = i >= 5;
         *numbers[i] = 0;
-        assert_true(sandbox_config_check(config, &err) < 0);
+        assert_int_equal(sandbox_config_check(config, &err) == 0, zero_means_default);
+        *numbers[i] = 1;
+        assert_int_equal(sandbox_config_check(config, &err) == 0, i == 0);
         *numbers[i] = UINT32_MAX;
         assert_true(sandbox_config_check(config, &err) < 0);
         assert_int_equal(err.code, ERROR_INVALID);
         assert_true(err.hint[0] != '\0');
         *numbers[i] = before;
     }
+}
+
+static void refused_numbers_are_named_with_their_range(void **state)
+{
+    struct sandbox_config *config = *state;
+    struct error err;
+    config->processes = 5;
+    assert_true(sandbox_config_check(config, &err) < 0);
+    assert_string_equal(err.message, "a limit of 5 processes is not possible");
+    assert_string_equal(err.hint, "processes can be 16 to 32768");
+}
+
+static void a_disk_holds_only_so_many_files(void **state)
+{
+    struct sandbox_config *config = *state;
+    struct error err;
+    config->disk_mb = 100;
+    config->files = 25600;
+    assert_int_equal(sandbox_config_check(config, &err), 0);
+    config->files++;
+    assert_true(sandbox_config_check(config, &err) < 0);
 }
 
 static void only_known_engines_pass(void **state)
@@ -154,6 +180,11 @@ static void json_carries_everything(void **state)
     config->idle_ms = 1ull << 40;
     config->attached = true;
     config->cpus = 3;
+    config->files = 5000;
+    config->cpu_limit = 70;
+    config->processes = 77;
+    config->open_files = 333;
+    config->output_limit = 1ull << 35;
 
     json_t *json = sandbox_config_to_json(config);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
@@ -174,6 +205,11 @@ static void json_carries_everything(void **state)
     assert_true(got.idle_ms == 1ull << 40);
     assert_true(got.attached);
     assert_int_equal(got.cpus, 3);
+    assert_int_equal(got.files, 5000);
+    assert_int_equal(got.cpu_limit, 70);
+    assert_int_equal(got.processes, 77);
+    assert_int_equal(got.open_files, 333);
+    assert_true(got.output_limit == 1ull << 35);
     assert_int_equal(got.memory_mb, config->memory_mb);
     sandbox_config_free(&got);
 }
@@ -201,6 +237,8 @@ int main(void)
         test(defaults_are_possible),
         test(names_stay_inside_their_folder),
         test(numbers_have_limits),
+        test(refused_numbers_are_named_with_their_range),
+        test(a_disk_holds_only_so_many_files),
         test(only_known_engines_pass),
         test(volume_has_two_paths_and_a_mode),
         test(volume_that_makes_no_sense_is_refused),

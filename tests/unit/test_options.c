@@ -16,7 +16,7 @@ static struct {
     const char *text;
     char **list;
     unsigned count, megabytes;
-    uint64_t ms;
+    uint64_t ms, bytes;
 } got;
 
 static const struct option table[] = {
@@ -25,6 +25,7 @@ static const struct option table[] = {
     {'l', "list", OPTION_LIST, &got.list, "TEXT", ""},
     {0, "count", OPTION_COUNT, &got.count, "N", ""},
     {'m', "memory", OPTION_MEGABYTE, &got.megabytes, "MB", ""},
+    {'b', "bytes", OPTION_BYTES, &got.bytes, "BYTES", ""},
     {0, "time", OPTION_SECONDS, &got.ms, "S", ""},
     {0},
 };
@@ -112,6 +113,19 @@ static void megabytes_have_units(void **state)
     assert_int_equal(got.megabytes, 2048);
 }
 
+static void bytes_have_units(void **state)
+{
+    static const struct {
+        char *text;
+        uint64_t bytes;
+    } sizes[] = {{"0", 0}, {"1000", 1000}, {"64K", 65536}, {"3m", 3u << 20}, {"8G", 8ull << 30}};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_int_equal(parse_words("--bytes", sizes[i].text), 0);
+        assert_true(got.bytes == sizes[i].bytes);
+    }
+}
+
 static void seconds_have_units(void **state)
 {
     static const struct {
@@ -134,6 +148,8 @@ static void values_that_make_no_sense_are_refused(void **state)
         "--count=x",     "--count=4294967297", "--time=",        "--time=0",
         "--time=-1",     "--time=x",           "--time=1d",      "--time=nan",
         "--time=inf",    "--time=1e99",        "--time=0.00001", "--memory=4194305G",
+        "--bytes=",      "--bytes=-1",         "--bytes=1T",     "--bytes=9223372036854775807K",
+        "--bytes=1KB",   "--bytes=1.5",
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -166,6 +182,7 @@ int main(void)
         test(nothing_is_an_option_behind_two_dashes),
         test(empty_values_are_values),
         test(megabytes_have_units),
+        test(bytes_have_units),
         test(seconds_have_units),
         test(values_that_make_no_sense_are_refused),
         test(unknown_and_incomplete_options_are_refused),

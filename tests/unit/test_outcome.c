@@ -117,6 +117,14 @@ static void long_and_repeated_fields_are_bounded(void **state)
     outcome_free(&got);
 }
 
+static void names_from_inside_cannot_steer_a_terminal(void **state)
+{
+    (void)state;
+    struct outcome got = pass_through(&(struct outcome){.killed = "a\x1b[2Jb"});
+    assert_string_equal(got.killed, "a?[2Jb");
+    outcome_free(&got);
+}
+
 static void broken_fields_are_refused(void **state)
 {
     cleanup_buf struct buf fields = {0};
@@ -147,6 +155,7 @@ int main(void)
         cmocka_unit_test(unknown_verdict_is_an_error),
         cmocka_unit_test(unknown_fields_are_skipped),
         cmocka_unit_test(long_and_repeated_fields_are_bounded),
+        cmocka_unit_test(names_from_inside_cannot_steer_a_terminal),
         cmocka_unit_test(broken_fields_are_refused),
         cmocka_unit_test(failure_becomes_an_outcome),
     };

@@ -17,6 +17,8 @@
 /* What QEMU needs beside the machine's memory: its heap, device state, translated code. */
 #define OVERHEAD_MB 384
 #define QEMU_THREADS 256
+/* …and beside its processors: disk, agent's port and folders have threads of their own. */
+#define SPARE_PERCENT 50
 /* Names under which QEMU opens what it is given; see confine.h. */
 #define MEMORY_NAME "/memory"
 #define KVM_NAME "/dev/kvm"
@@ -232,6 +234,7 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
     struct machine *base = &made->base;
     machine_init(base, &ops);
     made->qmp.fd = -1;
+    base->cpu_percent = spec->cpu_percent ? spec->cpu_percent : spec->cpus * 100 + SPARE_PERCENT;
     strncpy(base->accelerator, accelerator, sizeof base->accelerator - 1);
     cgroup_create(&base->cgroup,
                   &(struct cgroup_limits){

@@ -58,14 +58,16 @@ static int make_sparse(const char *folder, const char *name, unsigned size_mb, s
 }
 
 /* Scratch space needs no journal; inode tables are zero already, since the file is. */
-static int format_disk(const char *folder, struct error *err)
+static int format_disk(const char *folder, const struct machine_spec *spec, struct error *err)
 {
     cleanup_free char *path = xasprintf("%s/disk", folder);
+    cleanup_free char *files = spec->files ? xasprintf("-N%u", spec->files) : xstrdup("-q");
     char *argv[] = {"mkfs.ext4", "-q",
                     "-F",        "-m0",
                     "-O",        "^has_journal,^resize_inode",
                     "-E",        "lazy_itable_init=1,nodiscard,root_owner=0:0",
-                    path,        NULL};
+                    files,       path,
+                    NULL};
     if (process_run(argv, &(struct process_options){0}, err) < 0)
         return error_hint(err, "apt-get install e2fsprogs");
     return 0;
@@ -265,7 +267,7 @@ static int build(const char *folder, const struct machine_spec *spec, const stru
     cleanup_fd int image = open(spec->image_path, O_RDONLY | O_CLOEXEC);
     if (image < 0)
         return error_errno(err, errno, "cannot open image %s", spec->image_path);
-    result = format_disk(folder, err);
+    result = format_disk(folder, spec, err);
     if (result == 0)
         result = make_overlay(folder, spec, err);
     if (result == 0)

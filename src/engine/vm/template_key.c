@@ -50,7 +50,7 @@ int template_key(const struct machine_spec *spec, const struct kernel *kernel,
                spec->workdir ? spec->workdir : "-");
     for (size_t i = 0; spec->env && spec->env[i]; i++)
         buf_printf(&facts, "env %s\n", spec->env[i]);
-    buf_printf(&facts, "disk %u\n", spec->disk_mb);
+    buf_printf(&facts, "disk %u\nfiles %u\n", spec->disk_mb, spec->files);
     qemu_describe(spec, accelerator, &facts);
     int result = add_file(&facts, "qemu", qemu, err);
     if (result == 0)

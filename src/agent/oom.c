@@ -1,0 +1,118 @@
+/*
+ * Records of /dev/kmsg: "PRIORITY,…;message". What programs write there has another facility than
+ * the kernel, so nobody can make up a kill. The group of a victim is looked up while it can be:
+ * when its parent has reaped it before we get to read, only a leader is recognised.
+ */
+#include "agent/oom.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/loop.h"
+#include "agent/machine.h"
+#include "base/json_text.h"
+
+#define RECORD_MAX 8192
+#define RECORDS_AT_ONCE 256
+#define KILLS_MAX 32
+#define NAME_SIZE 16
+
+struct kill {
+    pid_t pid; /* 0: nobody asks for it any more */
+    unsigned long scope;
+    char name[NAME_SIZE];
+};
+
+static struct loop_watch watch = {.fd = -1};
+static struct kill kills[KILLS_MAX]; /* the latest ones */
+static uint64_t count;
+
+/* The number behind the words if the message begins with them; `rest` follows the number. */
+static long number_behind(const char *message, const char *words, const char **rest)
+{
+    size_t length = strlen(words);
+    if (strncmp(message, words, length) != 0)
+        return 0;
+    char *end;
+    long number = strtol(message + length, &end, 10);
+    *rest = end;
+    return number;
+}
+
+static void take_message(const char *message)
+{
+    const char *rest;
+    long pid = number_behind(message, "Out of memory: Killed process ", &rest);
+    if (pid <= 0)
+        pid = number_behind(message, "Memory cgroup out of memory: Killed process ", &rest);
+    const char *end = pid > 0 ? strstr(rest, ") total-vm:") : NULL;
+    if (!end || strncmp(rest, " (", 2) != 0 || end - rest - 2 >= NAME_SIZE)
+        return;
+    struct kill *kill = &kills[count++ % KILLS_MAX];
+    *kill = (struct kill){.pid = (pid_t)pid, .scope = scope_number_of((pid_t)pid)};
+    memcpy(kill->name, rest + 2, (size_t)(end - rest - 2));
+    json_text_clean(kill->name);
+}
+
+static void take_record(char *record)
+{
+    char *end;
+    unsigned long priority = strtoul(record, &end, 10);
+    const char *message = strchr(end, ';');
+    if (*end == ',' && priority < 8 && message)
+        take_message(message + 1);
+}
+
+static void read_log(void)
+{
+    static char record[RECORD_MAX + 1];
+    for (int i = 0; watch.fd >= 0 && i < RECORDS_AT_ONCE; i++) {
+        ssize_t got = read(watch.fd, record, RECORD_MAX);
+        if (got <= 0 && errno != EPIPE && errno != EINTR)
+            return;
+        record[got > 0 ? got : 0] = '\0';
+        take_record(record);
+    }
+}
+
+static void on_ready(void *owner, uint32_t events)
+{
+    (void)owner, (void)events;
+    read_log();
+}
+
+void oom_open(void)
+{
+    int fd = machine_is_ours() ? open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    lseek(fd, 0, SEEK_END);
+    loop_watch_start(&watch, fd, EPOLLIN, on_ready, NULL);
+}
+
+char *oom_find(const struct scope *scope, pid_t leader, bool *itself)
+{
+    char *found = NULL;
+    *itself = false;
+    read_log();
+    for (size_t i = 0; i < KILLS_MAX; i++) {
+        struct kill *kill = &kills[i];
+        bool leads = kill->pid == leader;
+        bool inside = kill->scope && kill->scope == scope_number(scope);
+        if (kill->pid == 0 || (!leads && !inside))
+            continue;
+        if (!found || leads)
+            found = kill->name;
+        *itself |= leads;
+        kill->pid = 0;
+    }
+    return found;
+}
+
+uint64_t oom_count(void)
+{
+    return count;
+}
