@@ -253,6 +253,10 @@ static void settle_in(void)
     setrlimit(RLIMIT_NOFILE, &files);
     write_setting("/sys/fs/cgroup/cgroup.subtree_control", "+cpu +memory +pids");
     write_setting("/proc/sys/kernel/printk", "1");
+    /* A machine that would throw away what it used a second ago kills the largest process instead:
+     * otherwise programs and their files push each other out of memory for minutes first. */
+    write_setting("/sys/kernel/mm/lru_gen/enabled", "y");
+    write_setting("/sys/kernel/mm/lru_gen/min_ttl_ms", "1000");
     bring_up_loopback();
 }
 
