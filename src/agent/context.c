@@ -110,7 +110,8 @@ static void conclude(void *owner)
     if (!output_is_settled(&context->outputs[0]) || !output_is_settled(&context->outputs[1]))
         return;
     struct context_outcome outcome = context->outcome;
-    outcome.killed = oom_find(context->scope, context->pid, &outcome.out_of_memory);
+    bool failed = outcome.died || outcome.exit_code;
+    outcome.killed = oom_find(context->scope, context->pid, failed, &outcome.out_of_memory);
     loop_timer_stop(&context->grace);
     if (outcome.died)
         forget_process(context);

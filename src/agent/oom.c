@@ -93,11 +93,12 @@ void oom_open(void)
     loop_watch_start(&watch, fd, EPOLLIN, on_ready, NULL);
 }
 
-char *oom_find(const struct scope *scope, pid_t leader, bool *itself)
+char *oom_find(const struct scope *scope, pid_t leader, bool failed, bool *itself)
 {
     char *found = NULL;
     *itself = false;
-    read_log();
+    if (failed)
+        read_log();
     for (size_t i = 0; i < KILLS_MAX; i++) {
         struct kill *kill = &kills[i];
         bool leads = kill->pid == leader;

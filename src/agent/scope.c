@@ -100,9 +100,12 @@ void scope_init(void)
 
 void scope_limit_processes(uint64_t count)
 {
+    static uint64_t current;
+    if (!root || count == current)
+        return;
     cleanup_free char *text = count ? xasprintf("%" PRIu64, count) : xstrdup("max");
-    if (root)
-        write_text(root, "pids.max", text);
+    write_text(root, "pids.max", text);
+    current = count;
 }
 
 int64_t scope_count_processes(void)

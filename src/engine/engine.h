@@ -32,7 +32,9 @@ struct machine_spec {
     unsigned cpus;
     unsigned memory_mb;
     unsigned disk_mb;
-    unsigned files;       /* how many the disk can hold; 0: as many as usual */
+    unsigned files;     /* how many the disk can hold; 0: as many as usual */
+    unsigned processes; /* inside, with open_files: set ahead, so that clones find them set */
+    unsigned open_files;
     unsigned cpu_percent; /* of one processor of the host; 0: what its CPUs can use */
     const struct machine_volume *volumes;
     size_t volume_count;

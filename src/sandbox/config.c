@@ -258,6 +258,8 @@ struct machine_spec sandbox_config_machine(const struct sandbox_config *config)
         .memory_mb = config->memory_mb,
         .disk_mb = config->disk_mb,
         .files = config->files,
+        .processes = config->processes,
+        .open_files = config->open_files,
         .cpu_percent = config->cpu_limit,
     };
 }

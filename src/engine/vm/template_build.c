@@ -97,6 +97,8 @@ static int warm(const struct machine *machine, const struct machine_spec *spec, 
     cleanup_buf struct buf adoption = {0}, languages = {0};
     fields_add_bytes(&adoption, TAG_ENTROPY, entropy, sizeof entropy);
     fields_add_text(&adoption, TAG_NAME, "sandbox");
+    fields_add_number(&adoption, TAG_PROCESSES, spec->processes);
+    fields_add_number(&adoption, TAG_OPEN_FILES, spec->open_files);
     if (spec->user)
         fields_add_text(&adoption, TAG_USER, spec->user);
     if (spec->workdir)
