@@ -37,7 +37,11 @@ class OutputLimit(LimitsTest):
         self.assertEqual((done.end["verdict"], done.end["exit_code"]), ("exited", 0))
 
     def test_both_channels_count_together(self):
-        done = self.sh("printf 12345; sleep 0.2; printf abcdef >&2", output_limit=8)
+        done = self.agent.open(EXEC, arg=["sh", "-c", "printf 12345; read line; printf abcdef >&2"],
+                               output_limit=8)
+        self.agent.pump_until(lambda: len(done.stdout) == 5)
+        done.send(b"\n")
+        done.wait()
         self.assertEqual((done.stdout, done.stderr), (b"12345", b"abc"))
         self.assertEqual(done.end["output_bytes"], 11)
 
