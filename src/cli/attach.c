@@ -50,7 +50,7 @@ struct attachment {
     int exit_code;
     uint64_t began, ready, first_output, done;
     uint64_t joined_at; /* bytes the command had printed before what we get */
-    char place[256]; /* where it ran, for --verbose */
+    char place[256];    /* where it ran, for --verbose */
 };
 
 /* ---- the terminal ---------------------------------------------------------------------------- */
