@@ -63,7 +63,7 @@ $(BUILD)/agent/%.o: %.c
 # Files that go into the program byte for byte.
 $(BUILD)/src/engine/vm/initramfs.o: $(BUILD)/msb-agent
 $(BUILD)/src/image/recipes.o: $(wildcard images/*)
-$(BUILD)/agent/src/agent/context.o: $(wildcard src/agent/runtimes/*)
+$(BUILD)/agent/src/agent/language.o: $(wildcard src/agent/runtimes/*)
 
 $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 	@mkdir -p $(@D)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/context.h"
+#include "agent/driver.h"
 #include "agent/identity.h"
 #include "agent/limits.h"
 #include "agent/machine.h"
@@ -84,9 +85,9 @@ static int parse(struct adoption *adoption, const uint8_t *fields, uint32_t leng
                  struct error *err)
 {
     int result = fields_each(fields, length, take_field, adoption, err);
-    if (result == 0 && adoption->entropy_length < CONTEXT_ENTROPY)
+    if (result == 0 && adoption->entropy_length < DRIVER_ENTROPY)
         return error_set(err, ERROR_INVALID, "at least %d bytes of entropy are needed",
-                         CONTEXT_ENTROPY);
+                         DRIVER_ENTROPY);
     return result;
 }
 
@@ -110,16 +111,16 @@ static void on_adopted(void *owner, const struct context_outcome *outcome)
     free(notice);
     if (outcome->err && !adoption->err.code)
         adoption->err = *outcome->err;
-    else if ((outcome->died || outcome->exit_code) && !adoption->err.code)
+    else if (outcome->died && !adoption->err.code)
         error_set(&adoption->err, ERROR_UNAVAILABLE, "an interpreter died while it was adopted");
     if (--adoption->waiting == 0)
         finish(adoption);
 }
 
 /* Every interpreter gets bytes of its own: none may continue another's random numbers. */
-static void mix_entropy(uint8_t out[CONTEXT_ENTROPY], const uint8_t *entropy, unsigned index)
+static void mix_entropy(uint8_t out[DRIVER_ENTROPY], const uint8_t *entropy, unsigned index)
 {
-    for (unsigned i = 0; i < CONTEXT_ENTROPY; i++)
+    for (unsigned i = 0; i < DRIVER_ENTROPY; i++)
         out[i] = (uint8_t)(entropy[i] ^ (0x9d * (index + 1) + i));
 }
 
@@ -139,9 +140,9 @@ static void note_changes(struct buf *changes, const struct adoption *adoption)
 static struct buf write_notice(const uint8_t *entropy, unsigned index, const struct buf *changes)
 {
     struct buf payload = {0};
-    uint8_t bytes[CONTEXT_ENTROPY];
+    uint8_t bytes[DRIVER_ENTROPY];
     mix_entropy(bytes, entropy, index);
-    buf_append(&payload, bytes, sizeof bytes);
+    driver_put_entropy(&payload, bytes);
     buf_append(&payload, buf_data(changes), buf_length(changes));
     return payload;
 }
@@ -156,7 +157,7 @@ static void tell_context(struct adoption *adoption, struct context *context, uns
                                          .ended = on_adopted,
                                          .owner = notice};
     adoption->waiting++;
-    context_submit(context, &notice->call, false);
+    context_submit(context, &notice->call);
 }
 
 void adopt_open(struct stream *stream, const uint8_t *fields, uint32_t length)

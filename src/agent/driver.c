@@ -173,6 +173,17 @@ static void on_messages(void *owner, uint32_t events)
     advance(owner);
 }
 
+void driver_put_number(struct buf *out, uint32_t number)
+{
+    buf_printf(out, "%08x", number);
+}
+
+void driver_put_entropy(struct buf *out, const uint8_t entropy[DRIVER_ENTROPY])
+{
+    for (int i = 0; i < DRIVER_ENTROPY; i++)
+        buf_printf(out, "%02x", entropy[i]);
+}
+
 void driver_open(struct driver *driver, int commands, int messages,
                  const struct driver_events *events, void *owner)
 {
@@ -194,9 +205,8 @@ void driver_close(struct driver *driver)
 
 void driver_send(struct driver *driver, char kind, const void *bytes, size_t length)
 {
-    uint8_t header[HEADER] = {(uint8_t)kind};
-    wire_put32(header + 1, (uint32_t)length);
-    buf_append(&driver->sending, header, sizeof header);
+    buf_append(&driver->sending, &kind, 1);
+    driver_put_number(&driver->sending, (uint32_t)length);
     buf_append(&driver->sending, bytes, length);
     send_waiting(driver);
 }

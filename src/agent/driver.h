@@ -1,12 +1,16 @@
 /*
  * The channel to an interpreter's driver: two pipes, the driver's descriptors 3 (commands) and
- * 4 (messages). Each message is a kind (u8), a length (u32, little endian) and that many bytes.
+ * 4 (messages). Each message is a kind (u8), a length (u32, little endian) and that many bytes. In
+ * commands all numbers are eight hexadecimal digits instead: a shell can read no other bytes.
  *
- *   to the driver     r  run this code             w  the same as a rehearsal: leave no trace
- *                     a  adopt: 32 bytes of entropy, then cwd and NAME=value…, each ended by NUL
- *   from the driver   o  bytes for stdout, e  for stderr (at most DRIVER_PIECE_MAX each)
- *                     j  a record for the results channel
- *                     d  done: u8, the exit code, 0 when all went well
+ *   to the driver     r  run code: the length of the variables for this call, these as NAME=value…,
+ *                        each ended by NUL, then the code
+ *                     t  the same for TypeScript     w  the same as a rehearsal: leave no trace
+ *                     a  adopt: 64 hexadecimal digits of entropy, then cwd (empty: stay),
+ * NAME=value… to set, NAME… to forget, each ended by NUL; done is 1 when cwd cannot be entered z
+ * leave a zygote behind, connected by descriptor 5 from the driver   o  bytes for stdout, e  for
+ * stderr (at most DRIVER_PIECE_MAX each) j  a record for the results channel d  done: u8, the exit
+ * code, 0 when all went well
  *
  * User code lives in the same process and can write to the channel: whatever does not fit the
  * rules is reported as broken, and the interpreter is replaced.
@@ -18,6 +22,7 @@
 #include "agent/connection.h"
 #include "agent/loop.h"
 
+#define DRIVER_ENTROPY 32
 #define DRIVER_PIECE_MAX (64u * 1024)
 #define DRIVER_RECORD_MAX (64u * 1024 * 1024)
 
@@ -41,6 +46,10 @@ struct driver {
     const struct driver_events *events;
     void *owner;
 };
+
+/* Appends a number, or bytes, as commands have them. */
+void driver_put_number(struct buf *out, uint32_t number);
+void driver_put_entropy(struct buf *out, const uint8_t entropy[DRIVER_ENTROPY]);
 
 /* Takes the descriptors over. */
 void driver_open(struct driver *driver, int commands, int messages,

@@ -13,9 +13,10 @@
 #include "agent/adopt.h"
 #include "agent/boot.h"
 #include "agent/connection.h"
-#include "agent/context.h"
+#include "agent/context_manage.h"
 #include "agent/exec.h"
 #include "agent/file.h"
+#include "agent/language.h"
 #include "agent/limits.h"
 #include "agent/loop.h"
 #include "agent/machine.h"
@@ -58,6 +59,7 @@ static void on_open(struct stream *stream, const uint8_t *fields, uint32_t lengt
         [OP_QUIESCE] = quiesce_open,
         [OP_SHUTDOWN] = shutdown_open,
         [OP_FILE_READ... OP_FILE_CHANGES] = file_open,
+        [OP_CONTEXT_MAKE... OP_CONTEXT_REMOVE] = context_manage_open,
         [OP_PROCESS_LIST] = process_list_open,
         [OP_PROCESS_ATTACH] = process_attach_open,
         [OP_PROCESS_SIGNAL] = process_signal_open,
@@ -117,7 +119,7 @@ static int serve(int fd, bool keeps)
     scope_init();
     oom_open();
     metrics_begin();
-    if (context_install(&err) < 0)
+    if (language_install(&err) < 0)
         log_warn("no interpreters: %s", err.message);
     connection_open(fd, keeps, &events);
     connection_hello();

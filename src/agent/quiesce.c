@@ -3,8 +3,10 @@
 
 #include "agent/adopt.h"
 #include "agent/context.h"
+#include "agent/driver.h"
 #include "agent/machine.h"
 #include "agent/metrics.h"
+#include "agent/zygote.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "proto/fields.h"
@@ -17,6 +19,7 @@
 
 struct quiesce {
     struct stream *stream;
+    struct zygote_waiter waiter;
     unsigned waiting;
     struct error err;
 };
@@ -53,25 +56,56 @@ static void on_ended(void *owner, const struct context_outcome *outcome)
 }
 
 static void rehearse(struct quiesce *quiesce, struct context *context, char kind,
-                     const void *payload, size_t length)
+                     struct buf payload)
 {
     struct rehearsal *rehearsal = xcalloc(1, sizeof *rehearsal);
     rehearsal->quiesce = quiesce;
-    rehearsal->call = (struct context_call){.kind = kind, .ended = on_ended, .owner = rehearsal};
-    buf_append(&rehearsal->call.payload, payload, length);
+    rehearsal->call = (struct context_call){
+        .kind = kind, .payload = payload, .ended = on_ended, .owner = rehearsal};
     quiesce->waiting++;
-    context_submit(context, &rehearsal->call, true);
+    context_submit(context, &rehearsal->call);
 }
 
-static int warm(struct quiesce *quiesce, const char *language, struct error *err)
+/* An adoption and a first call, so that the code for exactly this way is in memory. */
+static void rehearse_start(struct quiesce *quiesce, struct context *context)
 {
-    static const uint8_t entropy[CONTEXT_ENTROPY + 1];
-    struct context *context = context_find(language, err);
+    static const uint8_t entropy[DRIVER_ENTROPY];
+    struct buf adoption = {0};
+    driver_put_entropy(&adoption, entropy);
+    buf_append(&adoption, "", 1);
+    rehearse(quiesce, context, 'a', adoption);
+    struct buf call = {0};
+    driver_put_number(&call, 0);
+    buf_append_text(&call, context_language(context)->rehearsal);
+    rehearse(quiesce, context, 'w', call);
+}
+
+static void on_spare(void *owner)
+{
+    struct quiesce *quiesce = owner;
+    if (--quiesce->waiting == 0)
+        finish(quiesce);
+}
+
+/*
+ * The interpreter shares its memory with the zygote it leaves behind, and each page has to be
+ * copied when it is first written to. The second rehearsal does that for all that a call writes to.
+ */
+static int warm(struct quiesce *quiesce, const char *name, struct error *err)
+{
+    char kind;
+    const struct language *language = language_find(name, &kind, err);
+    struct context *context = language ? context_default(language, err) : NULL;
     if (!context)
         return -1;
-    const char *code = strcmp(language, "python") == 0 ? "print(6*7)\n6*7" : "console.log(6*7);6*7";
-    rehearse(quiesce, context, 'a', entropy, sizeof entropy);
-    rehearse(quiesce, context, 'w', code, strlen(code));
+    bool leaves_zygote = context_warm(context) && language->copies;
+    rehearse_start(quiesce, context);
+    if (!leaves_zygote)
+        return 0;
+    rehearse(quiesce, context, 'z', (struct buf){0});
+    rehearse_start(quiesce, context);
+    quiesce->waiting++;
+    zygote_wait(&quiesce->waiter, on_spare, quiesce);
     return 0;
 }
 

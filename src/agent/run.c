@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "agent/context.h"
+#include "agent/driver.h"
 #include "agent/exec_request.h"
 #include "agent/loop.h"
+#include "agent/settings.h"
 #include "agent/spawn.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -15,9 +17,12 @@
 
 struct run {
     struct stream *stream;
-    struct context *context;
+    char *id;                        /* of the context; NULL: the first of the language */
+    const struct language *language; /* NULL: the context's */
+    char **env;
+    struct context *context; /* NULL: not submitted */
     struct context_call call;
-    bool submitted;
+    size_t code_length;
     uint64_t timeout_ms;
     uint64_t started_us;
     struct loop_timer timer;
@@ -30,6 +35,8 @@ static void end_with(struct run *run, struct outcome *outcome)
     stream_end(run->stream, outcome);
     loop_timer_stop(&run->timer);
     buf_free(&run->call.payload);
+    strv_free(run->env);
+    free(run->id);
     free(run);
 }
 
@@ -52,9 +59,12 @@ static void on_ended(void *owner, const struct context_outcome *ended)
     if (ended->out_of_memory)
         outcome.verdict = VERDICT_MEMORY;
     outcome.killed = ended->killed;
+    if (ended->cancelled)
+        outcome = (struct outcome){.verdict = VERDICT_CANCELLED};
     if (run->stopped)
         outcome.verdict = run->stopped;
     outcome.state_lost = ended->died;
+    outcome.count = ended->count;
     end_with(run, &outcome);
 }
 
@@ -78,9 +88,10 @@ static void on_data(struct stream *stream, uint8_t channel, const uint8_t *bytes
 {
     struct run *run = stream->owner;
     stream_grant(stream, length);
-    if (channel != CHANNEL_STDIN || run->submitted)
+    if (channel != CHANNEL_STDIN || run->context)
         return;
-    if (buf_length(&run->call.payload) + length > CODE_MAX) {
+    run->code_length += length;
+    if (run->code_length > CODE_MAX) {
         struct error err;
         error_set(&err, ERROR_LIMIT, "the code is larger than %u MiB", CODE_MAX >> 20);
         error_hint(&err, "put data into files instead");
@@ -90,25 +101,59 @@ static void on_data(struct stream *stream, uint8_t channel, const uint8_t *bytes
     buf_append(&run->call.payload, bytes, length);
 }
 
+static int check_code(const struct run *run, const struct language *language, struct error *err)
+{
+    const uint8_t *code =
+        buf_data(&run->call.payload) + buf_length(&run->call.payload) - run->code_length;
+    if (!language->text || run->code_length == 0 || !memchr(code, 0, run->code_length))
+        return 0;
+    error_set(err, ERROR_INVALID, "the code has a NUL byte in it");
+    return error_hint(err, "%s code is text; put data into files instead", language->name);
+}
+
+/* The context may have come or gone since the request did. */
+static struct context *find_context(const struct run *run, struct error *err)
+{
+    struct context *context =
+        run->id ? context_find(run->id, err) : context_default(run->language, err);
+    if (!context || check_code(run, context_language(context), err) < 0)
+        return NULL;
+    if (!run->language || run->language == context_language(context))
+        return context;
+    error_set(err, ERROR_INVALID, "the context %s is one of %s", run->id,
+              context_language(context)->name);
+    error_hint(err, "leave the language out, or use another context");
+    return NULL;
+}
+
 static void on_eof(struct stream *stream, uint8_t channel)
 {
     struct run *run = stream->owner;
-    if (channel != CHANNEL_STDIN || run->submitted)
+    struct error err;
+    if (channel != CHANNEL_STDIN || run->context)
         return;
-    run->submitted = true;
-    context_submit(run->context, &run->call, false);
+    struct context *context = find_context(run, &err);
+    if (!context) {
+        end_with_error(run, &err);
+        return;
+    }
+    if (!run->language)
+        run->call.kind = context_kind(context);
+    run->context = context;
+    context_submit(context, &run->call);
 }
 
 static void on_room(struct stream *stream)
 {
     struct run *run = stream->owner;
-    context_redirect(run->context, &run->call, stream);
+    if (run->context)
+        context_redirect(run->context, &run->call, stream);
 }
 
 static void cancel(struct run *run)
 {
     run->stopped = VERDICT_CANCELLED;
-    if (run->submitted && !context_withdraw(run->context, &run->call)) {
+    if (run->context && !context_withdraw(run->context, &run->call)) {
         context_interrupt(run->context, &run->call);
         return;
     }
@@ -130,24 +175,54 @@ static void on_control(struct stream *stream, const uint8_t *fields, uint32_t le
 static const struct stream_events events = {
     .data = on_data, .eof = on_eof, .control = on_control, .room = on_room};
 
-static int parse(struct run *run, const uint8_t *fields, uint32_t length, struct error *err)
+static int take_language(struct run *run, const struct field *field, struct error *err)
 {
-    struct field field;
-    uint32_t at = 0;
-    int result;
-    cleanup_free char *language = NULL;
-    while ((result = fields_next(fields, length, &at, &field, err)) > 0) {
-        if (field.tag == TAG_LANGUAGE && !language)
-            result = field_text(&field, &language, err);
-        else if (field.tag == TAG_TIMEOUT_MS)
-            result = field_number(&field, &run->timeout_ms, err);
-        if (result < 0)
-            return result;
-    }
+    cleanup_free char *name = NULL;
+    int result = field_text(field, &name, err);
     if (result < 0)
         return result;
-    run->context = context_find(language ? language : "", err);
-    return run->context ? 0 : -1;
+    run->language = language_find(name, &run->call.kind, err);
+    return run->language ? 0 : -1;
+}
+
+static int take_field(void *owner, const struct field *field, struct error *err)
+{
+    struct run *run = owner;
+    switch (field->tag) {
+    case TAG_LANGUAGE:
+        return take_language(run, field, err);
+    case TAG_CONTEXT:
+        return field_replace_text(field, &run->id, err);
+    case TAG_ENV:
+        return environment_take(field, &run->env, err);
+    case TAG_TIMEOUT_MS:
+        return field_number(field, &run->timeout_ms, err);
+    default:
+        return 0;
+    }
+}
+
+/* The variables of this call, before its code. */
+static void begin_payload(struct run *run)
+{
+    cleanup_buf struct buf block = {0};
+    for (char **at = run->env; at && *at; at++)
+        buf_append(&block, *at, strlen(*at) + 1);
+    driver_put_number(&run->call.payload, (uint32_t)buf_length(&block));
+    buf_append(&run->call.payload, buf_data(&block), buf_length(&block));
+}
+
+static int parse(struct run *run, const uint8_t *fields, uint32_t length, struct error *err)
+{
+    int result = fields_each(fields, length, take_field, run, err);
+    if (result < 0)
+        return result;
+    if (!run->language && !run->id)
+        return error_set(err, ERROR_INVALID, "neither a language nor a context was given");
+    if (run->id && !context_find(run->id, err))
+        return -1;
+    begin_payload(run);
+    return 0;
 }
 
 void run_open(struct stream *stream, const uint8_t *fields, uint32_t length)

@@ -240,6 +240,14 @@ void scope_set_leader(struct scope *scope, pid_t pid)
     scope->leader = pid;
 }
 
+void scope_move(struct scope *scope, pid_t pid)
+{
+    cleanup_free char *number = xasprintf("%d", pid);
+    if (scope->path && !write_text(scope->path, "cgroup.procs", number))
+        log_warn("cannot move process %d to %s: errno %d", pid, scope->path, errno);
+    scope_set_leader(scope, pid);
+}
+
 void scope_kill(struct scope *scope)
 {
     if (scope->path && write_text(scope->path, "cgroup.kill", "1"))

@@ -27,6 +27,8 @@ void scope_shutdown(void);
 struct scope *scope_make(struct error *err);
 /* The folder to start processes in (CLONE_INTO_CGROUP); -1 without cgroups. */
 int scope_folder(const struct scope *scope);
+/* Brings a process in that was started elsewhere and leads its session. */
+void scope_move(struct scope *scope, pid_t pid);
 /* Tells scopes apart; 0 without cgroups. */
 unsigned long scope_number(const struct scope *scope);
 /* That of the scope a process is in; 0 when it is in none or gone. */

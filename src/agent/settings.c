@@ -43,6 +43,20 @@ static char **find_name(char **env, const char *assignment)
     return NULL;
 }
 
+int environment_take(const struct field *field, char ***env, struct error *err)
+{
+    cleanup_free char *text = NULL;
+    int result = field_text(field, &text, err);
+    if (result < 0)
+        return result;
+    if (text[0] == '=' || !strchr(text, '=')) {
+        error_set(err, ERROR_INVALID, "an environment variable has no name or no value");
+        return error_hint(err, "write it as NAME=value");
+    }
+    strv_append(env, steal_pointer(&text));
+    return 0;
+}
+
 void environment_set(char ***env, const char *assignment)
 {
     char **place = find_name(*env, assignment);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "agent/account.h"
+#include "proto/fields.h"
 
 /* Replaces them; takes all over. cwd and user may be NULL. */
 void settings_replace(char **env, char *cwd, char *user);
@@ -11,6 +12,8 @@ const char *settings_cwd(void);
 /* Who runs commands; root when nobody was named. */
 const char *settings_user(void);
 
+/* Appends a field to a list of variables; refuses what is no NAME=value. */
+int environment_take(const struct field *field, char ***env, struct error *err);
 /* NAME=value, replacing an earlier value of the same name. */
 void environment_set(char ***env, const char *assignment);
 /* Sets it unless it is set already or the value is empty. */

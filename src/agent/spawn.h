@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "proto/outcome.h"
 
-#define SPAWN_FDS_MAX 5
+#define SPAWN_FDS_MAX 6
 
 struct spawn {
     char *const *argv;

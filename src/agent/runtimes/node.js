@@ -190,18 +190,57 @@ function interruption() {
   return new Promise((resolve, reject) => { call = { fail: reject }; });
 }
 
-async function run(payload) {
+function hexNumber(bytes, at) {
+  return parseInt(bytes.toString('latin1', at, at + 8), 16);
+}
+
+// Sets variables for one call; gives back a function that undoes it.
+function lend(block) {
+  const before = new Map();
+  for (const assignment of block.toString().split('\0').slice(0, -1)) {
+    const at = assignment.indexOf('=');
+    const name = assignment.slice(0, at);
+    if (!before.has(name)) before.set(name, process.env[name]);
+    process.env[name] = assignment.slice(at + 1);
+  }
+  return () => {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  };
+}
+
+function stripTypes(code) {
+  const { stripTypeScriptTypes } = require('module');
+  if (stripTypeScriptTypes) return stripTypeScriptTypes(code);
+  throw new TypeScriptUnsupported();
+}
+
+class TypeScriptUnsupported extends Error {
+  constructor() {
+    super(`Node ${process.version} of this image cannot run TypeScript: it takes Node 22.13 or later`);
+    this.name = 'TypeScriptUnsupported';
+    this.stack = `${this.name}: ${this.message}`;
+  }
+}
+
+async function run(payload, translate = (code) => code) {
+  const start = 8 + hexNumber(payload, 0);
+  const takeBack = lend(payload.subarray(8, start));
   const filename = `<call-${++count}>`;
   let exitCode = 0;
   try {
     const interrupted = interruption();
-    const value = await Promise.race([interrupted, valueOf(payload.toString(), filename)]);
+    const code = translate(payload.subarray(start).toString());
+    const value = await Promise.race([interrupted, valueOf(code, filename)]);
     if (value !== undefined) sendRecord({ type: 'result', text: util.inspect(value) });
   } catch (error) {
     exitCode = error instanceof SystemExit ? Number(error.message) & 255 : 1;
     sendRecord(describeError(error));
   }
   call = null;
+  takeBack();
   session.post('Runtime.releaseObjectGroup', { objectGroup: 'call' });
   send('d', Buffer.from([exitCode]));
 }
@@ -222,33 +261,35 @@ function offerModules() {
 
 // This process may be a copy of another: nothing random of before may go on.
 function adopt(payload) {
-  const [cwd, ...env] = payload.subarray(32).toString().split('\0').slice(0, -1);
+  const [cwd, ...env] = payload.subarray(64).toString().split('\0').slice(0, -1);
   for (const assignment of env) {
     const at = assignment.indexOf('=');
-    process.env[assignment.slice(0, at)] = assignment.slice(at + 1);
+    if (at < 0) delete process.env[assignment];
+    else process.env[assignment.slice(0, at)] = assignment.slice(at + 1);
   }
+  let failed = 0;
   try {
     if (cwd) process.chdir(cwd);
   } catch {
-    // The folder is gone: stay where we are.
+    failed = 1;
   }
   offerModules();
-  seedRandom(payload.subarray(0, 32));
-  send('d', Buffer.from([0]));
+  seedRandom(Buffer.from(payload.toString('latin1', 0, 64), 'hex'));
+  send('d', Buffer.from([failed]));
 }
 
 function serve() {
-  const handlers = { r: run, w: rehearse, a: adopt };
+  const handlers = { r: (code) => run(code), t: (code) => run(code, stripTypes), w: rehearse, a: adopt };
   const socket = new net.Socket({ fd: COMMANDS, readable: true, writable: false });
   let received = Buffer.alloc(0);
   socket.on('data', (bytes) => {
     received = received.length ? Buffer.concat([received, bytes]) : bytes;
-    while (received.length >= 5) {
-      const length = received.readUInt32LE(1);
-      if (received.length < 5 + length) break;
+    while (received.length >= 9) {
+      const end = 9 + hexNumber(received, 1);
+      if (received.length < end) break;
       const kind = String.fromCharCode(received[0]);
-      const payload = received.subarray(5, 5 + length);
-      received = received.subarray(5 + length);
+      const payload = received.subarray(9, end);
+      received = received.subarray(end);
       handlers[kind](payload);
     }
   });

@@ -26,12 +26,15 @@ class Channel:
     """Descriptors 3 and 4, moved out of the way of code that guesses low numbers."""
 
     def __init__(self):
-        self.commands = self._move(3)
-        self.messages = self._move(4)
+        self.open(3, 4)
         self.lock = threading.Lock()
         self.main_thread = threading.get_ident()
         self.writing = False  # the main thread, the only one that signals reach
         self.interrupted = False
+
+    def open(self, commands, messages):
+        self.commands = self._move(commands)
+        self.messages = self._move(messages)
 
     @staticmethod
     def _move(fd):
@@ -50,8 +53,8 @@ class Channel:
         return b"".join(parts)
 
     def receive(self):
-        header = self._read(5)
-        return chr(header[0]), self._read(int.from_bytes(header[1:], "little"))
+        header = self._read(9)
+        return chr(header[0]), self._read(int(header[1:], 16))
 
     def send(self, kind, payload):
         """A whole message or none: an interrupt waits until it is written."""
@@ -146,6 +149,7 @@ class Driver:
         self.channel = Channel()
         self.running = False
         self.forked = False
+        self.copying = False
         self.count = 0
         self.main = None
         self.parts = {}
@@ -186,8 +190,8 @@ class Driver:
         sys.stderr = sys.__stderr__ = self.stderr
 
     def after_fork(self):
-        """A forked child has no part in the conversation."""
-        if not self.forked:
+        """A forked child has no part in the conversation, unless it is to be a context itself."""
+        if not self.forked and not self.copying:
             self.forked = True
             self.channel.close()
 
@@ -303,11 +307,30 @@ class Driver:
             return error
         return None
 
-    def run(self, code):
-        self.done(self.execute(code))
+    def run(self, payload):
+        self.done(self.execute_with(payload))
 
     def done(self, exit_code):
         self.channel.send(b"d", bytes([exit_code]))
+
+    def execute_with(self, payload):
+        """Runs one call with variables of its own, which come before the code."""
+        start = 8 + int(payload[:8], 16)
+        if start == 8:
+            return self.execute(payload[8:])
+        environ = os.environb
+        before = {}
+        for assignment in payload[8:start].split(b"\0")[:-1]:
+            name, _, value = assignment.partition(b"=")
+            before.setdefault(name, environ.get(name))
+            environ[name] = value
+        result = self.execute(payload[start:])
+        for name, value in before.items():
+            if value is not None:
+                environ[name] = value
+            elif name in environ:
+                del environ[name]
+        return result
 
     def execute(self, code):
         """Runs one call and reports all but its end; its exit code."""
@@ -338,9 +361,9 @@ class Driver:
         self.flush()
         os._exit(0 if error is None else exit_code(error))
 
-    def rehearse(self, code):
+    def rehearse(self, payload):
         """A first call that leaves no trace. Its end is told last: then the process is at rest."""
-        result = self.execute(code)
+        result = self.execute_with(payload)
         self.count = 0
         linecache.cache.pop("<call-1>", None)
         self.new_main()
@@ -350,21 +373,29 @@ class Driver:
 
     def adopt(self, payload):
         """This process may be a copy of another: nothing random of before may go on."""
-        entropy, rest = payload[:32], payload[32:]
-        cwd, *env = [os.fsdecode(part) for part in rest.split(b"\0")[:-1]]
+        entropy = bytes.fromhex(payload[:64].decode())
+        cwd, *env = [os.fsdecode(part) for part in payload[64:].split(b"\0")[:-1]]
         for assignment in env:
-            name, _, value = assignment.partition("=")
-            os.environ[name] = value
+            name, equals, value = assignment.partition("=")
+            if equals:
+                os.environ[name] = value
+            else:
+                os.environ.pop(name, None)
+        failed = 0
         if cwd:
             try:
                 os.chdir(cwd)
             except OSError:
-                pass
+                failed = 1
         reseed(entropy)
-        self.done(0)
+        self.done(failed)
+
+    def leave_zygote(self, payload):
+        if self.part("copies").leave_zygote():
+            self.done(0)
 
     def serve(self):
-        handlers = {"r": self.run, "w": self.rehearse, "a": self.adopt}
+        handlers = {"r": self.run, "w": self.rehearse, "a": self.adopt, "z": self.leave_zygote}
         while True:
             kind, payload = self.channel.receive()
             handlers[kind](payload)
@@ -386,6 +417,7 @@ driver.part("imports").install()
 if os.environ.pop("MSB_WARM", None):
     os.environ.setdefault("MPLBACKEND", "Agg")
     driver.part("imports").preload()
+    driver.part("copies").connect(5)
     driver.part("display")
     driver.part("magics")
 driver.prepare()

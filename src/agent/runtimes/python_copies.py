@@ -1,0 +1,79 @@
+"""Copies of the warm interpreter: a zygote, which runs no code, and spares for contexts to come."""
+import _socket
+import os
+
+FDS = 5  # stdout, stderr, commands, messages, and where a spare says that it is there
+link = None  # to the agent
+
+
+def connect(fd):
+    global link
+    try:
+        link = driver.channel._move(fd)
+    except OSError:
+        pass  # nobody wants a zygote
+
+
+def copy():
+    """True in a copy of this process that is no child of it, with a session of its own."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return False
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    return True
+
+
+def leave_zygote():
+    """True in this process, once it has left a zygote behind; False in the contexts of that."""
+    global link
+    if link is None:
+        return True
+    driver.copying = True
+    is_zygote = copy()
+    if is_zygote:
+        driver.channel.close()
+        for fd in (1, 2):
+            os.dup2(0, fd)
+        wait_for_work()
+    driver.copying = False
+    os.close(link)
+    link = None
+    return not is_zygote
+
+
+def wait_for_work():
+    """Comes back in each spare; the zygote itself stays until the agent lets go of it."""
+    announce(link)
+    while True:
+        fds = receive()
+        if copy():
+            become_context(*fds)
+            return
+        for fd in fds:
+            os.close(fd)
+
+
+def announce(fd):
+    """The agent learns from the kernel who says this."""
+    os.write(fd, b"c")
+
+
+def receive():
+    connection = _socket.socket(fileno=link)
+    data, control, flags, address = connection.recvmsg(1, _socket.CMSG_SPACE(4 * FDS))
+    connection.detach()
+    if not data:
+        os._exit(0)
+    return list(memoryview(control[0][2]).cast("i"))
+
+
+def become_context(stdout, stderr, commands, messages, report):
+    for fd, place in ((stdout, 1), (stderr, 2)):
+        os.dup2(fd, place)
+        os.close(fd)
+    driver.channel.open(commands, messages)
+    announce(report)
+    os.close(report)

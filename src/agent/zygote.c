@@ -1,0 +1,292 @@
+#include "agent/zygote.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/loop.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+/* When the next spare is made: not while code begins to run in the context that took the last. */
+#define RESTOCK_MS 1000
+#define LATE_MS 10000
+
+/* What a new copy gets: its ends of the wires, and where to say that it is there. */
+#define COPY_FDS (WIRE_COUNT + 1)
+
+/* A process of ours, in a scope of its own once it has said that it is there. */
+struct copy {
+    struct loop_watch link; /* fd -1: nothing is awaited from it */
+    struct scope *scope;    /* NULL: it is not there */
+    pid_t pid;
+};
+
+static struct {
+    struct copy zygote;
+    struct copy spare;
+    struct wires wires; /* of the spare, our ends */
+    struct loop_child spare_child;
+    char *user;
+    struct account account;
+    char **env;
+    char *cwd;
+    struct loop_timer timer; /* until the next spare is asked for, or is late */
+    struct zygote_waiter *waiters;
+} store = {.zygote.link.fd = -1, .spare.link.fd = -1};
+
+static void restock(void);
+
+static int open_link(struct copy *copy, void (*ready)(void *owner, uint32_t events))
+{
+    int ends[2];
+    int on = 1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return -1;
+    setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+    loop_watch_start(&copy->link, ends[0], EPOLLIN, ready, NULL);
+    return ends[1];
+}
+
+static void close_link(struct copy *copy)
+{
+    loop_watch_stop(&copy->link);
+    fd_close(copy->link.fd);
+    copy->link.fd = -1;
+}
+
+/* A zygote without a link and a spare without wires end themselves. */
+static void drop_spare(void)
+{
+    if (store.spare.scope || store.spare.link.fd >= 0)
+        wires_close_ours(&store.wires);
+    close_link(&store.spare);
+    loop_child_forget(&store.spare_child);
+    if (store.spare.scope)
+        scope_release(steal_pointer(&store.spare.scope));
+}
+
+static void drop_zygote(void)
+{
+    close_link(&store.zygote);
+    if (store.zygote.scope)
+        scope_release(steal_pointer(&store.zygote.scope));
+    strv_free(steal_pointer(&store.env));
+    free(steal_pointer(&store.cwd));
+    free(steal_pointer(&store.user));
+}
+
+static bool send_fds(int link, const int fds[COPY_FDS])
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(COPY_FDS * sizeof(int))];
+    } control = {.header = {.cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS,
+                            .cmsg_len = CMSG_LEN(COPY_FDS * sizeof(int))}};
+    struct iovec piece = {.iov_base = (char[]){'c'}, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    memcpy(CMSG_DATA(&control.header), fds, COPY_FDS * sizeof(int));
+    return sendmsg(link, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+/* The kernel says who it is: a process cannot pass itself off as another one. 0: nobody wrote. */
+static pid_t read_sender(int link)
+{
+    char byte;
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec piece = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    if (recvmsg(link, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
+        return 0;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    struct ucred sender = {0};
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_CREDENTIALS)
+        memcpy(&sender, CMSG_DATA(header), sizeof sender);
+    /* One that has been reaped meanwhile does not count. */
+    bool lives = sender.pid > 1 && kill(sender.pid, 0) == 0;
+    return lives && sender.uid == store.account.uid ? sender.pid : 0;
+}
+
+/* Copies say once that they are there. Anything else on the link means that they have gone. */
+static bool receive(struct copy *copy)
+{
+    struct error err;
+    pid_t pid = read_sender(copy->link.fd);
+    if (pid == 0 || copy->scope || !(copy->scope = scope_make(&err)))
+        return false;
+    copy->pid = pid;
+    scope_move(copy->scope, pid);
+    return true;
+}
+
+static void wake(struct zygote_waiter *waiter)
+{
+    zygote_wait_stop(waiter);
+    waiter->ready(waiter->owner);
+}
+
+static void disconnect(void)
+{
+    loop_timer_stop(&store.timer);
+    drop_spare();
+    drop_zygote();
+    while (store.waiters)
+        wake(store.waiters);
+}
+
+static void on_late(void *owner)
+{
+    (void)owner;
+    log_warn("a copy of an interpreter did not come in time");
+    disconnect();
+}
+
+static void on_spare_exited(void *owner, int status)
+{
+    (void)owner, (void)status;
+    drop_spare();
+    restock();
+}
+
+static void on_spare(void *owner, uint32_t events)
+{
+    (void)owner, (void)events;
+    if (!receive(&store.spare)) {
+        disconnect();
+        return;
+    }
+    loop_timer_stop(&store.timer);
+    close_link(&store.spare);
+    loop_child_watch(&store.spare_child, store.spare.pid, on_spare_exited, NULL);
+    if (store.waiters)
+        wake(store.waiters);
+}
+
+/* Pipes are the program's own: it may open /dev/stdout as such. */
+static bool send_order(int report)
+{
+    int fds[COPY_FDS];
+    for (int i = 0; i < WIRE_COUNT; i++) {
+        fds[i] = store.wires.theirs[i];
+        fchown(fds[i], store.account.uid, store.account.gid);
+    }
+    fds[WIRE_COUNT] = report;
+    return send_fds(store.zygote.link.fd, fds);
+}
+
+static void order_spare(void)
+{
+    struct error err;
+    if (wires_open(&store.wires, &err) < 0) {
+        disconnect();
+        return;
+    }
+    int report = open_link(&store.spare, on_spare);
+    bool sent = report >= 0 && send_order(report);
+    wires_close_theirs(&store.wires);
+    fd_close(report);
+    if (report < 0)
+        wires_close_ours(&store.wires);
+    if (sent)
+        loop_timer_start(&store.timer, LATE_MS, on_late, NULL);
+    else
+        disconnect();
+}
+
+static void on_restock(void *owner)
+{
+    (void)owner;
+    order_spare();
+}
+
+static void restock(void)
+{
+    if (store.waiters)
+        order_spare();
+    else
+        loop_timer_start(&store.timer, RESTOCK_MS, on_restock, NULL);
+}
+
+static void on_zygote(void *owner, uint32_t events)
+{
+    (void)owner, (void)events;
+    if (receive(&store.zygote))
+        order_spare();
+    else
+        disconnect();
+}
+
+int zygote_connect(const char *user, const struct account *account, char *const *env,
+                   const char *cwd, struct error *err)
+{
+    disconnect();
+    int theirs = open_link(&store.zygote, on_zygote);
+    if (theirs < 0)
+        return error_errno(err, errno, "cannot connect an interpreter");
+    store.user = xstrdup(user);
+    store.account = *account;
+    store.cwd = xstrdup(cwd);
+    for (; env && *env; env++)
+        strv_append(&store.env, xstrdup(*env));
+    return theirs;
+}
+
+const struct account *zygote_account(const char *user)
+{
+    return store.user && strcmp(store.user, user) == 0 ? &store.account : NULL;
+}
+
+char *const *zygote_env(void)
+{
+    return store.env;
+}
+
+const char *zygote_cwd(void)
+{
+    return store.cwd;
+}
+
+void zygote_wait(struct zygote_waiter *waiter, void (*ready)(void *owner), void *owner)
+{
+    struct zygote_waiter **at = &store.waiters;
+    while (*at)
+        at = &(*at)->next;
+    *waiter = (struct zygote_waiter){.ready = ready, .owner = owner};
+    *at = waiter;
+    if (store.zygote.link.fd < 0 || store.spare.scope)
+        wake(waiter);
+    else if (store.zygote.scope && store.spare.link.fd < 0)
+        order_spare();
+}
+
+void zygote_wait_stop(struct zygote_waiter *waiter)
+{
+    struct zygote_waiter **at = &store.waiters;
+    while (*at && *at != waiter)
+        at = &(*at)->next;
+    if (*at)
+        *at = waiter->next;
+}
+
+pid_t zygote_take(struct wires *wires, struct scope **scope)
+{
+    if (!store.spare.scope)
+        return 0;
+    *wires = store.wires;
+    *scope = steal_pointer(&store.spare.scope);
+    loop_child_forget(&store.spare_child);
+    restock();
+    return store.spare.pid;
+}
