@@ -102,6 +102,8 @@ static void on_done(void *owner, int exit_code)
         take_greeting(interpreter, exit_code);
     } else if (interpreter->phase == INTERPRETER_BUSY) {
         interpreter->exit_code = exit_code;
+        if (interpreter->timer.armed) /* it was interrupted */
+            scope_kill_since(interpreter->scope, interpreter->began);
         loop_timer_stop(&interpreter->timer);
         output_settle_both(interpreter->outputs, conclude, interpreter);
     } else {
@@ -327,6 +329,7 @@ void interpreter_call(struct interpreter *interpreter, struct stream *stream, ch
                       const struct buf *payload)
 {
     interpreter->phase = INTERPRETER_BUSY;
+    interpreter->began = scope_moment_now();
     set_stream(interpreter, stream);
     driver_send(&interpreter->driver, kind, buf_data(payload), buf_length(payload));
 }

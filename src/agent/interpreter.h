@@ -50,6 +50,7 @@ struct interpreter {
     struct driver driver;
     struct output outputs[2];
     struct loop_timer timer;
+    struct scope_moment began; /* the call */
     int exit_code;
     int status;
     bool out_of_memory; /* as in struct context_outcome, for `done` and `died` */

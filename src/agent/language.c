@@ -8,11 +8,15 @@
 
 EMBED(runtime_python, "src/agent/runtimes/python.py");
 EMBED(runtime_python_copies, "src/agent/runtimes/python_copies.py");
+EMBED(runtime_python_data, "src/agent/runtimes/python_data.py");
 EMBED(runtime_python_display, "src/agent/runtimes/python_display.py");
 EMBED(runtime_python_imports, "src/agent/runtimes/python_imports.py");
 EMBED(runtime_python_ipython, "src/agent/runtimes/python_ipython.py");
 EMBED(runtime_python_magics, "src/agent/runtimes/python_magics.py");
+EMBED(runtime_python_threads, "src/agent/runtimes/python_threads.py");
 EMBED(runtime_node, "src/agent/runtimes/node.js");
+EMBED(runtime_node_display, "src/agent/runtimes/node_display.js");
+EMBED(runtime_node_imports, "src/agent/runtimes/node_imports.js");
 EMBED(runtime_bash, "src/agent/runtimes/bash.sh");
 
 #define RUNTIME_FOLDER "/run/msb"
@@ -84,11 +88,15 @@ static const struct {
 } runtimes[] = {
     RUNTIME("python.py", python),
     RUNTIME("python_copies.py", python_copies),
+    RUNTIME("python_data.py", python_data),
     RUNTIME("python_display.py", python_display),
     RUNTIME("python_imports.py", python_imports),
     RUNTIME("python_ipython.py", python_ipython),
     RUNTIME("python_magics.py", python_magics),
+    RUNTIME("python_threads.py", python_threads),
     RUNTIME("node.js", node),
+    RUNTIME("node_display.js", node_display),
+    RUNTIME("node_imports.js", node_imports),
     RUNTIME("bash.sh", bash),
 };
 

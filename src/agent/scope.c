@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/loop.h"
@@ -19,6 +20,8 @@
 #include "base/mem.h"
 
 #define TEXT_MAX (1024u * 1024)
+#define KILL_PASSES 3
+#define TICKS 100u /* a second, in /proc on every machine */
 
 struct scope {
     char *path;
@@ -254,6 +257,68 @@ void scope_kill(struct scope *scope)
         return;
     if (scope->leader > 0 && kill(-scope->leader, SIGKILL) < 0)
         kill(scope->leader, SIGKILL);
+}
+
+/*
+ * In ticks since boot, as /proc tells when processes began, and the last process id given out. This
+ * is noted for every call, so the file stays open.
+ */
+struct scope_moment scope_moment_now(void)
+{
+    static int load = -1;
+    struct timespec now;
+    char text[128];
+    if (load < 0)
+        load = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    ssize_t got = pread(load, text, sizeof text - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    const char *last = strrchr(text, ' ');
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (struct scope_moment){.ticks = (uint64_t)now.tv_sec * TICKS +
+                                          (uint64_t)now.tv_nsec / (1000000000u / TICKS),
+                                 .pid = last ? strtol(last, NULL, 10) : 0};
+}
+
+/* 0 when it has gone. The name of the program, in parentheses, may hold anything. */
+static uint64_t ticks_of(long pid)
+{
+    cleanup_free char *path = xasprintf("/proc/%ld/stat", pid);
+    cleanup_buf struct buf text = {0};
+    struct error ignored;
+    if (file_read(path, TEXT_MAX, &text, &ignored) < 0)
+        return 0;
+    const char *at = strrchr(buf_text(&text), ')');
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+static bool is_since(long pid, struct scope_moment moment)
+{
+    uint64_t ticks = ticks_of(pid);
+    return ticks > moment.ticks || (ticks == moment.ticks && pid > moment.pid);
+}
+
+static void kill_since(const struct scope *scope, struct scope_moment moment)
+{
+    cleanup_free char *path = xasprintf("%s/cgroup.procs", scope->path);
+    cleanup_buf struct buf text = {0};
+    struct error ignored;
+    if (file_read(path, TEXT_MAX, &text, &ignored) < 0)
+        return;
+    buf_text(&text);
+    char *at = (char *)buf_data(&text);
+    for (long pid; (pid = strtol(at, &at, 10)) > 0;) {
+        if (pid != scope->leader && is_since(pid, moment))
+            kill((pid_t)pid, SIGKILL);
+    }
+}
+
+/* More than once, for the children of those that forked meanwhile. */
+void scope_kill_since(struct scope *scope, struct scope_moment moment)
+{
+    for (int i = 0; scope->path && i < KILL_PASSES; i++)
+        kill_since(scope, moment);
 }
 
 void scope_release(struct scope *scope)

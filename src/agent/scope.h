@@ -36,5 +36,13 @@ unsigned long scope_number_of(pid_t pid);
 /* The process that leads the scope's session. */
 void scope_set_leader(struct scope *scope, pid_t pid);
 void scope_kill(struct scope *scope);
+/* A moment in the life of processes: the tick, and in that the last that was made. */
+struct scope_moment {
+    uint64_t ticks;
+    long pid;
+};
+struct scope_moment scope_moment_now(void);
+/* Kills what began in the scope after that, but not the leader. */
+void scope_kill_since(struct scope *scope, struct scope_moment moment);
 /* The operation is over: removed as soon as its last process has gone. */
 void scope_release(struct scope *scope);

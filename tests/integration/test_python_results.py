@@ -86,6 +86,26 @@ class Results(PythonTest):
                           "text/latex", "image/png"])
         self.assertEqual(self.record("IPython.get_ipython() is None")["text"], "True")
 
+    def test_what_was_shown_can_be_shown_anew(self):
+        code = ("from IPython.display import update_display\n"
+                "handle = display('a', display_id='x')\nhandle.update('b')\n"
+                "update_display('c', display_id='x')\ndisplay('d', display_id=True).display_id != 'x'")
+        *shown, value = self.call(code).records()
+        self.assertEqual([(r["text"], r["update"]) for r in shown],
+                         [("'a'", False), ("'b'", True), ("'c'", True), ("'d'", False)])
+        self.assertEqual([r["display_id"] for r in shown[:3]], ["x"] * 3)
+        self.assertEqual(value["text"], "True")
+
+    def test_only_so_many_values_are_remembered(self):
+        for i in range(120):
+            self.agent.begin(str(i))
+        self.assertEqual(self.record("len(Out), 1 in Out, Out[120], len(In)")["text"],
+                         "(100, False, 119, 122)")
+
+    def test_names_of_the_code_come_first(self):
+        self.assertEqual(self.call("_ = 1\n5\n_").records()[0]["text"], "1")
+        self.assertEqual(self.record("del _\n_")["text"], "1")
+
     def test_ipython_is_not_loaded_unasked(self):
         self.assertEqual(self.record("import sys; 'IPython' in sys.modules")["text"], "False")
 
@@ -195,7 +215,7 @@ class Notebook(PythonTest):
         self.assertIn("%frobnicate", record["value"])
         self.assertIn('"<call-1>", line 2', record["traceback"])
         self.assertIn("\nUsageError: ", record["traceback"])
-        self.assertIn("%%bash", self.record("%%bash\nls -l | wc")["value"])
+        self.assertIn("%%frob", self.record("%%frob\nls -l | wc")["value"])
 
     def test_syntax_errors_are_those_of_the_code(self):
         record = self.record("!true\nx = = 5")

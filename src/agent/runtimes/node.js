@@ -10,12 +10,15 @@ const net = require('net');
 const { Console } = require('console');
 const { createRequire } = require('module');
 const { Writable } = require('stream');
+const { clearImmediate, clearTimeout, setImmediate } = require('timers'); // whatever code replaces
 const util = require('util');
 const vm = require('vm');
 
 const COMMANDS = 3;
 const MESSAGES = 4;
 const PIECE = 32768;
+const OUR_FILES = `${__dirname}/node`;
+const LATE_MAX = 10; // uncaught exceptions between two calls that are told
 
 // Descriptor 4 blocks: output keeps its order, and a reader that is slow slows us down.
 function send(kind, payload) {
@@ -73,6 +76,31 @@ Math.random = function random_() {
 };
 Object.defineProperty(Math.random, 'name', { value: 'random' });
 
+// Timers that were set while a call runs. A call that is interrupted takes them along: otherwise
+// what waits for them would go on later.
+const timers = new Set();
+
+function trackTimers(name, repeats) {
+  const original = globalThis[name];
+  const tracked = function tracked(callback, ...rest) {
+    if (!call || typeof callback !== 'function') return original(callback, ...rest);
+    const handle = original(function fire(...values) {
+      if (!repeats) timers.delete(handle);
+      return callback.apply(this, values);
+    }, ...rest);
+    timers.add(handle);
+    return handle;
+  };
+  globalThis[name] = Object.defineProperties(tracked, Object.getOwnPropertyDescriptors(original));
+}
+
+function endTimers() {
+  for (const handle of timers) {
+    clearTimeout(handle);
+    clearImmediate(handle);
+  }
+}
+
 const session = new inspector.Session();
 session.connect();
 let caught;
@@ -112,11 +140,31 @@ function dereference(remote) {
   return value;
 }
 
-// Our own frames lie below the user's.
+function part(name) {
+  return require(`./node_${name}.js`);
+}
+
+// Our own frames lie below the user's, in an error as in what caused it.
 function cutStack(stack) {
-  const lines = String(stack).split('\n');
-  const end = lines.findIndex((line) => / \(node:inspector:| \(.*\/node\.js:/.test(line));
-  return (end < 0 ? lines : lines.slice(0, end)).join('\n');
+  const kept = [];
+  let isOurs = false;
+  for (const line of stack.split('\n')) {
+    const isFrame = /^\s+(at |\.\.\. \d+ lines matching)/.test(line);
+    isOurs = isFrame && (isOurs || /^\s+\.\.\.|[( ]node:inspector:/.test(line) || line.includes(OUR_FILES));
+    if (!isOurs) kept.push(line);
+    else if (line.endsWith(' {')) kept[kept.length - 1] += ' {'; // properties follow
+  }
+  return kept.join('\n');
+}
+
+function traceOf(error) {
+  if (error instanceof SystemExit) return '';
+  if (error instanceof KeyboardInterrupt) return error.stack;
+  try {
+    return cutStack(util.inspect(error));
+  } catch {
+    return cutStack(String(error.stack));
+  }
 }
 
 function describeError(error) {
@@ -128,8 +176,19 @@ function describeError(error) {
     type: 'error',
     name: String(error.name),
     value: String(error.message),
-    traceback: error instanceof SystemExit ? '' : cutStack(error.stack),
+    traceback: traceOf(error),
   };
+}
+
+// What could not be compiled has no frames: its place is told by showing it.
+function pointAt(error, details, code, filename) {
+  if (!(error instanceof SyntaxError) || details.stackTrace) return error;
+  const lines = code.split(/\r\n|[\n\r\u2028\u2029]/);
+  const at = Math.min(details.lineNumber, lines.length - 1); // what lacks an end fails behind it
+  const end = details.lineNumber < lines.length ? details.columnNumber : lines[at].length;
+  const mark = lines[at].slice(0, end).replace(/[^\t]/g, ' ');
+  error.stack = `${filename}:${at + 1}\n${lines[at]}\n${mark}^\n\n${error.stack}`;
+  return error;
 }
 
 class KeyboardInterrupt extends Error {
@@ -149,6 +208,7 @@ class SystemExit extends Error {
 
 let call = null; // the one under way: { settle }
 let count = 0;
+const late = [];
 
 function evaluate(code, filename, answered) {
   const begin = () => session.post('Runtime.evaluate', {
@@ -171,13 +231,24 @@ function evaluate(code, filename, answered) {
 const beginKey = Symbol.for('msb.begin');
 const interruptible = new vm.Script('globalThis[Symbol.for("msb.begin")]()', { filename: __filename });
 
+// What is wrong with a script, if anything.
+function compile(expression) {
+  post('Runtime.enable');
+  const script = { expression, sourceURL: '', persistScript: false };
+  const { exceptionDetails } = post('Runtime.compileScript', script);
+  post('Runtime.disable');
+  return exceptionDetails;
+}
+
 // The value the code ended with; promises are waited for.
 function valueOf(code, filename) {
+  const script = code.includes('import') ? part('imports').translate(code, compile) : code;
   return new Promise((resolve, reject) => {
-    evaluate(code, filename, (error, answer) => {
+    evaluate(script, filename, (error, answer) => {
       if (error) return reject(error);
       try {
-        if (answer.exceptionDetails) return reject(dereference(answer.exceptionDetails.exception));
+        const details = answer.exceptionDetails;
+        if (details) return reject(pointAt(dereference(details.exception), details, code, filename));
         return resolve(dereference(answer.result));
       } catch (failure) {
         return reject(failure);
@@ -188,6 +259,22 @@ function valueOf(code, filename) {
 
 function interruption() {
   return new Promise((resolve, reject) => { call = { fail: reject }; });
+}
+
+function show(value) {
+  if (value === undefined) return undefined;
+  if (value === null || ['number', 'boolean', 'bigint', 'symbol'].includes(typeof value)) {
+    const text = util.inspect(value);
+    return sendRecord({ type: 'result', text, data: { 'text/plain': text }, is_main: true });
+  }
+  return part('display').show(value, sendRecord);
+}
+
+// What nobody caught between two calls is told with the second.
+function tellLate() {
+  for (const text of late.splice(0)) {
+    sendOutput('e', Buffer.from(`Uncaught, from an earlier call: ${text}\n`));
+  }
 }
 
 function hexNumber(bytes, at) {
@@ -230,16 +317,21 @@ async function run(payload, translate = (code) => code) {
   const takeBack = lend(payload.subarray(8, start));
   const filename = `<call-${++count}>`;
   let exitCode = 0;
+  tellLate();
   try {
     const interrupted = interruption();
     const code = translate(payload.subarray(start).toString());
     const value = await Promise.race([interrupted, valueOf(code, filename)]);
-    if (value !== undefined) sendRecord({ type: 'result', text: util.inspect(value) });
+    await Promise.race([interrupted, show(value)]);
+    // Promises that were rejected and not handled are reported after the others have run.
+    await Promise.race([interrupted, new Promise(setImmediate)]);
   } catch (error) {
+    if (error instanceof KeyboardInterrupt) endTimers();
     exitCode = error instanceof SystemExit ? Number(error.message) & 255 : 1;
     sendRecord(describeError(error));
   }
   call = null;
+  timers.clear();
   takeBack();
   session.post('Runtime.releaseObjectGroup', { objectGroup: 'call' });
   send('d', Buffer.from([exitCode]));
@@ -298,15 +390,22 @@ function serve() {
 
 function fail(error) {
   if (call) call.fail(error);
+  else if (!(error instanceof SystemExit) && late.length < LATE_MAX) {
+    late.push(describeError(error).traceback);
+  }
 }
 
 process.on('uncaughtException', fail);
 process.on('unhandledRejection', fail);
-process.on('SIGINT', () => fail(new KeyboardInterrupt()));
+process.on('SIGINT', () => { if (call) fail(new KeyboardInterrupt()); });
 process.exit = (code) => { throw new SystemExit(code); };
+globalThis.display = (value, options = {}) => part('display').display(value, options, sendRecord);
 delete process.env.MSB_WARM;
 seedRandom(require('crypto').randomBytes(32));
 replaceOutputs();
 openCatcher();
+trackTimers('setTimeout', false);
+trackTimers('setImmediate', false);
+trackTimers('setInterval', true);
 offerModules();
 serve();

@@ -20,6 +20,7 @@ AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 COROUTINE = 0x80  # inspect.CO_COROUTINE
 PLAIN = (int, float, str, bool, list, tuple, dict, set, bytes)  # have no form but text
 PLAIN_MAX = 65536
+VALUES_MAX = 100  # that Out remembers
 
 
 class Channel:
@@ -58,7 +59,7 @@ class Channel:
 
     def send(self, kind, payload):
         """A whole message or none: an interrupt waits until it is written."""
-        message = memoryview(kind + len(payload).to_bytes(4, "little") + payload)
+        message = memoryview(b"".join((kind, len(payload).to_bytes(4, "little"), payload)))
         with self.lock:
             in_main = threading.get_ident() == self.main_thread
             self.writing = self.writing or in_main
@@ -88,20 +89,42 @@ class Raw(io.RawIOBase):
         return self.fd
 
     def write(self, data):
-        data = bytes(data)
-        if driver.forked:
-            return os.write(self.fd, data)
+        data = memoryview(bytes(data))
         for at in range(0, len(data), PIECE):
-            driver.channel.send(self.kind, data[at:at + PIECE])
+            self.write_piece(data[at:at + PIECE])
         return len(data)
+
+    def write_piece(self, piece):
+        if not driver.forked:
+            driver.channel.send(self.kind, piece)
+            return
+        while piece:
+            piece = piece[os.write(self.fd, piece):]
+
+
+class Text(io.TextIOWrapper):
+    """
+    What one print writes leaves as one piece when it ends with a line, the rest at the end of the
+    call, on flush, or when it is the other stream's turn. There is no buffer below: an interrupt
+    during a write would leave in it what has been sent.
+    """
+
+    def write(self, text):
+        if driver.writer is not self:
+            driver.flush_writer()
+            driver.writer = self
+        length = super().write(text)
+        if text.endswith("\n") or "\r" in text:
+            self.flush()
+        return length
 
 
 def open_text(kind, fd, name):
-    """Complete lines leave as one piece, the rest at the end of the call or on flush."""
     raw = Raw(kind, fd)
     raw.name = name
-    buffered = io.BufferedWriter(raw, PIECE)
-    return io.TextIOWrapper(buffered, "utf-8", "backslashreplace", line_buffering=True)
+    text = Text(raw, "utf-8", "backslashreplace")
+    text._CHUNK_SIZE = PIECE
+    return text
 
 
 def hide_driver(error):
@@ -114,6 +137,14 @@ def hide_driver(error):
             frames.pop(0)  # between us and a top-level await
         error.stack = traceback.StackSummary.from_list(frames)
         error = error.__cause__ or error.__context__
+
+
+def is_silenced(code, last):
+    """Whether a semicolon follows the last expression, which keeps its value from being shown."""
+    if ";" not in code:
+        return False
+    line = code.replace("\r\n", "\n").replace("\r", "\n").split("\n")[last.end_lineno - 1]
+    return line.encode("utf-8", "replace")[last.end_col_offset:].lstrip().startswith(b";")
 
 
 def exit_code(error):
@@ -154,6 +185,8 @@ class Driver:
         self.main = None
         self.parts = {}
         self.loop = None
+        self.threads = []
+        self.writer = None
 
     def part(self, name):
         """A module of ours beside this file, loaded at its first use. It knows us as `driver`."""
@@ -182,10 +215,13 @@ class Driver:
         self.main = types.ModuleType("__main__")
         self.main.__dict__["__builtins__"] = builtins
         sys.modules["__main__"] = self.main
+        builtins.In, builtins.Out = [""], {}
+        builtins._ = builtins.__ = builtins.___ = ""
 
     def open_streams(self):
         self.stdout = open_text(b"o", 1, "<stdout>")
         self.stderr = open_text(b"e", 2, "<stderr>")
+        self.writer = self.stdout
         sys.stdout = sys.__stdout__ = self.stdout
         sys.stderr = sys.__stderr__ = self.stderr
 
@@ -212,6 +248,7 @@ class Driver:
         """The value of a call."""
         if value is None:
             return
+        self.remember(value)
         if type(value) in PLAIN and not self.forked:
             text = repr(value)
             if len(text) <= PLAIN_MAX:
@@ -221,14 +258,21 @@ class Driver:
                 return
         self.part("display").show(value, True)
 
+    def remember(self, value):
+        """As notebooks do; variables of the code with these names come before them."""
+        builtins.___, builtins.__, builtins._ = builtins.__, builtins._, value
+        builtins.Out[self.count] = value
+        if len(builtins.Out) > VALUES_MAX:
+            del builtins.Out[next(iter(builtins.Out))]
+
     def display(self, *values, **options):
-        self.part("display").display(*values, **options)
+        return self.part("display").display(*values, **options)
 
     def parse(self, code, filename):
-        """The tree of the code, which may have lines of notebooks in it."""
+        """The tree of the code, which may have lines of notebooks in it, and the code without."""
         while True:
             try:
-                return compile(code, filename, "exec", ast.PyCF_ONLY_AST | AWAIT, True)
+                return compile(code, filename, "exec", ast.PyCF_ONLY_AST | AWAIT, True), code
             except SyntaxError as error:
                 failure = error
             code = self.translate(code, failure)
@@ -271,13 +315,15 @@ class Driver:
                 pass
             else:
                 return self.show(self.compute(expression))
-        tree = self.parse(code, filename)
+        tree, code = self.parse(code, filename)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         self.compute(compile(tree, filename, "exec", AWAIT, True))
         if last is None:
             return
         expression = ast.Expression(last.value)
-        self.show(self.compute(compile(expression, filename, "eval", AWAIT, True)))
+        value = self.compute(compile(expression, filename, "eval", AWAIT, True))
+        if not is_silenced(code, last):
+            self.show(value)
 
     def end_figures(self, error):
         """Open figures are results of the call, unless it was interrupted."""
@@ -287,6 +333,12 @@ class Driver:
             self.part("display").close_figures()
         else:
             self.part("display").show_figures()
+
+    def flush_writer(self):
+        try:
+            self.writer.flush()
+        except (ValueError, RuntimeError):  # it is closed, or we interrupted its writing
+            pass
 
     def flush(self):
         for stream in {id(s): s for s in (sys.stdout, self.stdout, sys.stderr, self.stderr)}.values():
@@ -338,6 +390,8 @@ class Driver:
         filename = "<call-%d>" % self.count
         text = code.decode("utf-8", "replace")
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+        builtins.In.append(text)
+        self.threads = threading.enumerate()
         if self.stdout.closed or self.stderr.closed:
             self.open_streams()
         self.catch_interrupts()
@@ -348,6 +402,8 @@ class Driver:
             error = late_error
         if self.forked:
             self.leave_child(error)
+        if isinstance(error, KeyboardInterrupt):
+            self.part("threads").end_all_but(self.threads)
         self.flush()
         self.channel.interrupted = False
         if error is None:

@@ -1,6 +1,7 @@
 """Rich results: the forms of a value by the display protocol, display() and figures."""
 import base64
 import json
+import os
 import sys
 
 RESULT_MAX = 16 << 20
@@ -67,6 +68,8 @@ class Forms:
             self.data = draw_figure(value)
         elif speaks_protocol(value):
             self.collect(value)
+        if is_frame(value):
+            self.data.update(driver.part("data").table(value))
         if not isinstance(self.data.get("text/plain"), str):
             self.data["text/plain"] = str(repr(value))
 
@@ -109,32 +112,59 @@ def shorten(data):
     return {"text/plain": "\n".join([text] + notes)}
 
 
-def send(data, is_main):
+def send(data, is_main, **members):
     if sum(map(size_of, data.values())) > RESULT_MAX:
         data = shorten(data)
     driver.flush()
     if driver.forked:
         print(data["text/plain"])
         return
-    driver.record({"type": "result", "text": data["text/plain"], "data": data, "is_main": is_main})
+    driver.record({"type": "result", "text": data["text/plain"], "data": data, "is_main": is_main,
+                   **members})
 
 
-def show(value, is_main):
+def show(value, is_main, **members):
     forms = Forms(value)
-    send(forms.data, is_main)
+    send(forms.data, is_main, **members)
     if forms.error is not None:
         raise forms.error
 
 
-def display(*values, raw=False, **options):
+class DisplayHandle:
+    """Something shown that can be shown anew: the records say so."""
+
+    def __init__(self, display_id=None):
+        self.display_id = display_id or os.urandom(8).hex()
+
+    def __repr__(self):
+        return "<DisplayHandle display_id=%s>" % self.display_id
+
+    def display(self, value, **options):
+        display(value, display_id=self.display_id, **options)
+
+    def update(self, value, **options):
+        display(value, display_id=self.display_id, update=True, **options)
+
+
+def display(*values, raw=False, display_id=None, update=False, **options):
     """Shows each value in all its forms; raw: the values are bundles of forms themselves."""
+    handle, members = None, {}
+    if display_id is not None:
+        handle = DisplayHandle(None if display_id is True else str(display_id))
+        members = {"display_id": handle.display_id, "update": bool(update)}
     for value in values:
         if raw:
             data = encode_bundle(value)
             data.setdefault("text/plain", "")
-            send(data, False)
+            send(data, False, **members)
         else:
-            show(value, False)
+            show(value, False, **members)
+    return handle
+
+
+def is_frame(value):
+    pandas = sys.modules.get("pandas")  # of which not all may be there yet
+    return isinstance(value, (getattr(pandas, "DataFrame", ()), getattr(pandas, "Series", ())))
 
 
 def is_figure(value):
@@ -142,18 +172,47 @@ def is_figure(value):
     return figures is not None and isinstance(value, figures.Figure)
 
 
+FIGURE_FORMATS = {
+    "png": ("image/png", {}),
+    "retina": ("image/png", {"dpi": 2}),  # times the figure's own
+    "svg": ("image/svg+xml", {}),
+    "jpeg": ("image/jpeg", {}),
+    "pdf": ("application/pdf", {}),
+}
+chosen_formats = []
+
+
+def choose_formats(*names):
+    """Of all figures from now on; none: what the environment says."""
+    names = [{"jpg": "jpeg", "png2x": "retina"}.get(name, name) for name in names]
+    for name in names:
+        if name not in FIGURE_FORMATS:
+            raise ValueError("there is no figure format %r; there are %s"
+                             % (name, ", ".join(FIGURE_FORMATS)))
+    chosen_formats[:] = names
+
+
+def figure_formats():
+    """What was chosen, or MSB_FIGURE_FORMATS says, or png; svg too when savefig.format says so."""
+    wanted = os.environ.get("MSB_FIGURE_FORMATS", "").lower().replace(" ", "").split(",")
+    formats = chosen_formats or [name for name in wanted if name in FIGURE_FORMATS] or ["png"]
+    extra = sys.modules["matplotlib"].rcParams["savefig.format"] == "svg"
+    return dict.fromkeys(formats + ["svg"] * extra)
+
+
 def draw_figure(figure):
-    """As png; as svg too when matplotlib's savefig.format asks for that."""
     import io
-    formats = {"image/png": "png"}
-    if sys.modules["matplotlib"].rcParams["savefig.format"] == "svg":
-        formats["image/svg+xml"] = "svg"
     data = {"text/plain": repr(figure)}
-    for mime, kind in formats.items():
+    for name in figure_formats():
+        mime, options = FIGURE_FORMATS[name]
+        if "dpi" in options:
+            options = {"dpi": options["dpi"] * figure.dpi}
         file = io.BytesIO()
-        figure.savefig(file, format=kind, bbox_inches="tight")
+        kind = mime.rpartition("/")[2].partition("+")[0]
+        figure.savefig(file, format=kind, bbox_inches="tight", **options)
         drawn = file.getvalue()
         data[mime] = drawn.decode("utf-8") if kind == "svg" else encode_form(mime, drawn)
+    data.update(driver.part("data").chart(figure))
     figure._msb_shown = True
     figure.stale = False  # until it is changed
     return data

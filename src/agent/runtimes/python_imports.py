@@ -90,12 +90,15 @@ class Pyplot:
 
 
 class Notebook:
-    """IPython.display where there is no IPython: asked when nobody else has it."""
+    """What code uses of IPython where there is no IPython: asked when nobody else has it."""
+
+    PACKAGES = ("IPython", "matplotlib_inline")
+    MODULES = ("IPython.display", "matplotlib_inline.backend_inline")
 
     def find_spec(self, name, path=None, target=None):
-        if name not in ("IPython", "IPython.display"):
+        if name not in self.PACKAGES + self.MODULES:
             return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=name == "IPython")
+        return importlib.machinery.ModuleSpec(name, self, is_package=name in self.PACKAGES)
 
     def create_module(self, spec):
         return None
@@ -105,7 +108,7 @@ class Notebook:
             # Libraries that find IPython ask this, and take None for a plain interpreter.
             module.get_ipython = lambda: None
             module.display = importlib.import_module("IPython.display")
-        else:
+        elif module.__name__ in self.MODULES:
             driver.load_part("ipython", module)
 
 
@@ -152,3 +155,4 @@ def preload():
     """The second group is what is left for asyncio to import after the first."""
     Preloaded((load_matplotlib, load_pandas), is_foreign, reseed_numpy).load()
     Preloaded((load_asyncio,), lambda name: True, reseed_ssl).load()
+    driver.part("data")

@@ -1,11 +1,21 @@
-"""IPython.display for interpreters without IPython: the parts that programs use to show things."""
+"""IPython.display, and set_matplotlib_formats, for interpreters without IPython."""
 import base64
 import os
 
-__all__ = ["HTML", "Image", "JSON", "Javascript", "Latex", "Markdown", "SVG", "clear_output",
-           "display"]
+__all__ = ["Code", "DisplayHandle", "HTML", "IFrame", "Image", "JSON", "Javascript", "Latex",
+           "Markdown", "Math", "Pretty", "SVG", "clear_output", "display",
+           "set_matplotlib_formats", "update_display"]
 
 display = driver.part("display").display
+DisplayHandle = driver.part("display").DisplayHandle
+
+
+def update_display(value, *, display_id, **options):
+    display(value, display_id=display_id, update=True, **options)
+
+
+def set_matplotlib_formats(*formats, **options):
+    driver.part("display").choose_formats(*formats)
 
 
 def clear_output(wait=False):
@@ -49,6 +59,35 @@ class Markdown(Shown):
 class Latex(Shown):
     def _repr_latex_(self):
         return self.data
+
+
+class Math(Latex):
+    def _repr_latex_(self):
+        return "$\\displaystyle %s$" % self.data.strip("$")
+
+
+class Pretty(Shown):
+    def __repr__(self):
+        return str(self.data)
+
+
+class Code(Pretty):
+    def __init__(self, data=None, url=None, filename=None, language=None):
+        super().__init__(data, url, filename)
+        self.language = language or ""
+
+    def _repr_markdown_(self):
+        return "```%s\n%s\n```" % (self.language, self.data)
+
+
+class IFrame:
+    def __init__(self, src, width, height, **options):
+        self.src, self.width, self.height = src, width, height
+
+    def _repr_html_(self):
+        from html import escape
+        return '<iframe src="%s" width="%s" height="%s"></iframe>' % (
+            escape(str(self.src)), escape(str(self.width)), escape(str(self.height)))
 
 
 class SVG(Shown):
