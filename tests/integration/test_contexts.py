@@ -86,6 +86,19 @@ class Several(ContextTest):
         self.assertEqual(self.refused(RUN, context="python"), "not_found")
         self.assertEqual(self.agent.run("x").records()[0]["name"], "NameError")
 
+    @unittest.skipUnless(shutil.which("node"), "node is not installed")
+    def test_contexts_of_node(self):
+        one = self.make("javascript", cwd="/usr", env=["COLOUR=blue"])
+        two = self.make("ts")
+        self.assertEqual([(made["id"], made["language"]) for made in (one, two)],
+                         [("node-2", "node"), ("node-3", "typescript")])
+        self.assertEqual(self.text("node-2", "let x = 1; console.log(process.cwd(), process.env.COLOUR)"),
+                         "/usr blue\n")
+        plain, typed = self.call("node-2", "x"), self.call("node-3", "let y: number = 2; y")
+        self.assertEqual(plain.records()[0]["text"], "1")
+        self.assertIn(typed.records()[0].get("name", "result"), ("TypeScriptUnsupported", "result"))
+        self.assertEqual(self.call("node-3", "x", language="js").records()[0]["name"], "ReferenceError")
+
     def test_ids_that_are_made_up_are_free(self):
         self.make(context="python-3")
         self.assertEqual([self.make()["id"] for _ in range(2)], ["python-2", "python-4"])
