@@ -75,7 +75,7 @@ $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
                  libarchive-dev libssl-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
-TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux
+TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux iproute2
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
 quickstart:
@@ -93,15 +93,19 @@ check:
 	@$(MAKE) --no-print-directory all $(UNIT)
 	@BUILD=$(BUILD) tests/run
 
-# Hostile bytes for the readers of the agent protocol, FUZZ_SECONDS long.
+# Hostile bytes for the readers of the agent protocol and of the proxy, FUZZ_SECONDS long each.
 FUZZ_SECONDS = 60
+FUZZ_SRC     = $(wildcard src/proto/*.c) $(addprefix src/base/,buf.c error.c mem.c) \
+               $(addprefix src/sandbox/,egress_policy.c proxy_request.c)
 fuzz:
 	@tools/install-packages clang libclang-rt-14-dev
-	@mkdir -p build/fuzz/corpus
-	clang -std=gnu17 -D_GNU_SOURCE -Isrc -g -O1 -fsanitize=fuzzer,address,undefined \
-	    -o build/fuzz/fuzz_frame tests/fuzz/fuzz_frame.c src/proto/*.c \
-	    $(addprefix src/base/,buf.c error.c mem.c)
-	build/fuzz/fuzz_frame -max_total_time=$(FUZZ_SECONDS) build/fuzz/corpus tests/fuzz/corpus
+	@set -e; for target in frame proxy; do \
+	    mkdir -p build/fuzz/corpus-$$target; \
+	    clang -std=gnu17 -D_GNU_SOURCE -Isrc -g -O1 -fsanitize=fuzzer,address,undefined \
+	        -o build/fuzz/fuzz_$$target tests/fuzz/fuzz_$$target.c $(FUZZ_SRC); \
+	    build/fuzz/fuzz_$$target -max_total_time=$(FUZZ_SECONDS) build/fuzz/corpus-$$target \
+	        tests/fuzz/corpus/$$target; \
+	done
 
 # The same tests against a build that aborts on any memory error or undefined behaviour.
 sanitize:

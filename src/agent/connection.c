@@ -264,6 +264,11 @@ void stream_send(struct stream *stream, enum channel channel, const void *bytes,
     stream->send_credit -= (uint32_t)length;
 }
 
+void stream_eof(struct stream *stream, enum channel channel)
+{
+    frame_append(&connection.out, stream->id, FRAME_EOF, (uint8_t)channel, NULL, 0);
+}
+
 bool stream_takes_record(struct stream *stream, size_t length)
 {
     if (length > RECORDS_MAX - stream->record_bytes) {

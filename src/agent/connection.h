@@ -58,6 +58,8 @@ size_t stream_room(const struct stream *stream);
 /* The same for stdout and stderr: what is over the limit goes nowhere and needs no room. */
 size_t stream_output_room(const struct stream *stream);
 void stream_send(struct stream *stream, enum channel channel, const void *bytes, size_t length);
+/* No more bytes on this channel. */
+void stream_eof(struct stream *stream, enum channel channel);
 /* Asked before each result: false when the call has had its share and this one is to be dropped. */
 bool stream_takes_record(struct stream *stream, size_t length);
 void stream_event(struct stream *stream, const struct buf *fields);

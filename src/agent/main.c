@@ -26,6 +26,7 @@
 #include "agent/run.h"
 #include "agent/scope.h"
 #include "agent/spawn.h"
+#include "agent/tunnel.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -64,6 +65,8 @@ static void on_open(struct stream *stream, const uint8_t *fields, uint32_t lengt
         [OP_PROCESS_ATTACH] = process_attach_open,
         [OP_PROCESS_SIGNAL] = process_signal_open,
         [OP_PROCESS_INPUT] = process_input_open,
+        [OP_CONNECT] = connect_open,
+        [OP_ACCEPT] = accept_open,
         [OP_METRICS] = metrics_open,
     };
     struct error err;

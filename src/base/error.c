@@ -65,6 +65,7 @@ enum error_code error_code_from_errno(int number)
     case EXDEV:
         return ERROR_INVALID;
     case EBUSY:
+    case EADDRINUSE:
     case EAGAIN:
         return ERROR_BUSY;
     case EPIPE:

@@ -17,8 +17,8 @@
 
 static struct {
     unsigned cpus, memory, disk, files, processes, open_files, cpu_limit;
-    char **env, **volumes;
-    const char *name, *namespace, *workdir, *kernel, *accelerator;
+    char **env, **volumes, **ports;
+    const char *network, *name, *namespace, *workdir, *kernel, *accelerator;
     uint64_t idle, lifetime;
     bool detach, quiet, verbose;
     struct work_options work;
@@ -67,6 +67,10 @@ static int fill_config(struct sandbox_config *config, struct error *err)
         result = sandbox_config_add_env(config, options.env[i], err);
     for (size_t i = 0; result == 0 && options.volumes && options.volumes[i]; i++)
         result = sandbox_config_add_volume(config, options.volumes[i], here ? here : "/", err);
+    for (size_t i = 0; result == 0 && options.ports && options.ports[i]; i++)
+        result = sandbox_config_add_port(config, options.ports[i], err);
+    if (result == 0 && options.network)
+        result = sandbox_config_set_egress(config, options.network, err);
     return result < 0 ? result : sandbox_config_check(config, err);
 }
 
@@ -129,6 +133,7 @@ static int run(const struct arguments *arguments)
     sandbox_config_free(&config);
     strv_free(options.env);
     strv_free(options.volumes);
+    strv_free(options.ports);
     return result;
 }
 
@@ -150,6 +155,10 @@ static const struct option option_table[] = {
     {'e', "env", OPTION_LIST, &options.env, "K=V", "an environment variable; K alone passes yours"},
     {'v', "volume", OPTION_LIST, &options.volumes, "HOST:GUEST",
      "share a folder; :ro behind it for read-only; may be repeated"},
+    {'p', "port", OPTION_LIST, &options.ports, "[ADDR:]HOST:GUEST",
+     "lead a port of the host to one inside; HOST 0: any free one; may be repeated"},
+    {0, "network", OPTION_TEXT, &options.network, "WHERE",
+     "where the inside may connect to: none, public, or names such as example.com (none)"},
     {'w', "workdir", OPTION_TEXT, &options.workdir, "DIR", "where the command starts"},
     {'u', "user", OPTION_TEXT, &options.work.user, "USER", "who runs the command"},
     {'t', "timeout", OPTION_SECONDS, &options.work.timeout_ms, "S",
@@ -180,8 +189,13 @@ const struct command exe_command = {
     .description =
         "Starts a sandbox from IMAGE (microsandbox/python or microsandbox/node, python and node\n"
         "for short), runs COMMAND in it and removes it again. The sandbox is a machine with a\n"
-        "kernel of its own, without network; of the host it sees only the folders given with\n"
-        "--volume.\n"
+        "kernel of its own; of the host it sees only the folders given with --volume.\n"
+        "\n"
+        "It has no network but what is opened: --port leads connections in (to 127.0.0.1 unless\n"
+        "ADDR says otherwise), --network lets programs inside out through a proxy that http_proxy\n"
+        "and https_proxy name. WHERE is public, or a list with commas between of example.com,\n"
+        "*.example.com, example.com:443, 10.1.2.3:8080, localhost:8000. Private addresses and the\n"
+        "host itself are reached only when they are named with their port.\n"
         "\n"
         "stdin, stdout and stderr are passed through, and so is the exit code. When stdin and\n"
         "stdout are terminals, the command gets a terminal of its own. Without COMMAND the "
@@ -196,6 +210,8 @@ const struct command exe_command = {
                 "  msb exe python                                 an interactive Python\n"
                 "  msb exe node --memory 2G --cpus 2 -- npm --version\n"
                 "  msb exe python -v ./data:/data:ro -- ls -l /data\n"
+                "  msb exe python -p 8080:8000 -- python3 -m http.server 8000\n"
+                "  msb exe python --network pypi.org,files.pythonhosted.org -- pip install rich\n"
                 "  echo 'import sys; print(sys.version)' | msb exe python -c -\n",
     .options = option_table,
     .run = run,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/table.h"
@@ -33,11 +34,30 @@ static const char *text_of(const json_t *json, const char *key)
     return text ? text : "-";
 }
 
+/* As --port has them; for free(). */
+static char *format_ports(const json_t *list)
+{
+    struct buf text = {0};
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *port = json_array_get(list, i);
+        const char *address = text_of(port, "address");
+        bool v6 = strchr(address, ':') != NULL;
+        buf_append_text(&text, i ? " " : "");
+        if (strcmp(address, "127.0.0.1") != 0)
+            buf_printf(&text, "%s%s%s:", v6 ? "[" : "", address, v6 ? "]" : "");
+        buf_printf(&text, "%lld:%lld", (long long)json_integer_value(json_object_get(port, "host")),
+                   (long long)json_integer_value(json_object_get(port, "guest")));
+    }
+    char *copy = xstrdup(buf_length(&text) ? buf_text(&text) : "-");
+    buf_free(&text);
+    return copy;
+}
+
 static void print_table(const json_t *list)
 {
     struct table table;
     table_begin(&table, (const char *[]){"NAME", "NAMESPACE", "IMAGE", "ENGINE", "STATE", "CPUS",
-                                         "MEMORY", "AGE", NULL});
+                                         "MEMORY", "AGE", "PORTS", NULL});
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *json = json_array_get(list, i);
         char engine[40], cpus[16], memory[24], age[32];
@@ -49,9 +69,10 @@ static void print_table(const json_t *list)
                  (long long)json_integer_value(json_object_get(json, "memory_mb")));
         table_age(age, sizeof age,
                   (uint64_t)json_integer_value(json_object_get(json, "started_us")));
+        cleanup_free char *ports = format_ports(json_object_get(json, "ports"));
         table_row(&table, (const char *[]){text_of(json, "name"), text_of(json, "namespace"),
                                            text_of(json, "image"), engine, text_of(json, "state"),
-                                           cpus, memory, age});
+                                           cpus, memory, age, ports});
     }
     table_print(&table);
 }

@@ -97,6 +97,7 @@ void sandbox_config_free(struct sandbox_config *config)
         free(config->volumes[i].guest);
     }
     free(config->volumes);
+    sandbox_config_free_network(config);
     *config = (struct sandbox_config){0};
 }
 
@@ -309,6 +310,7 @@ json_t *sandbox_config_to_json(const struct sandbox_config *config)
     }
     json_object_set_new(json, "image_env", list_to_json(config->image_env));
     json_object_set_new(json, "env", list_to_json(config->env));
+    sandbox_config_network_to_json(config, json);
     return json;
 }
 
@@ -357,5 +359,6 @@ int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, 
     if (!config->namespace || !config->name || !config->engine || !config->image_path ||
         !config->image_digest)
         return error_set(err, ERROR_INVALID, "the sandbox's settings are incomplete");
-    return volumes_from_json(json_object_get(json, "volumes"), config, err);
+    int result = volumes_from_json(json_object_get(json, "volumes"), config, err);
+    return result < 0 ? result : sandbox_config_network_from_json(json, config, err);
 }

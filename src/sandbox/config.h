@@ -24,6 +24,12 @@ struct sandbox_volume {
     bool read_only;
 };
 
+struct sandbox_port {
+    char *address; /* of the host, as a number */
+    uint16_t host; /* 0: any free one */
+    uint16_t guest;
+};
+
 struct sandbox_config {
     char *namespace;
     char *name;
@@ -42,6 +48,9 @@ struct sandbox_config {
     char **env;        /* NAME=value, wins over the image's */
     struct sandbox_volume *volumes;
     size_t volume_count;
+    struct sandbox_port *ports;
+    size_t port_count;
+    char **egress; /* where the inside may connect to, as in egress_policy.h; NULL: nowhere */
     unsigned cpus;
     unsigned memory_mb;
     unsigned disk_mb;
@@ -70,8 +79,19 @@ int sandbox_config_add_volume(struct sandbox_config *config, const char *text, c
 /* NAME=value; a name alone takes its value from our environment. */
 int sandbox_config_add_env(struct sandbox_config *config, const char *text, struct error *err);
 
+/* [ADDRESS:]HOST:GUEST; an address of IPv6 stands in brackets. */
+int sandbox_config_add_port(struct sandbox_config *config, const char *text, struct error *err);
+/* "none", or entries of egress_policy.h with commas between them. */
+int sandbox_config_set_egress(struct sandbox_config *config, const char *text, struct error *err);
+
 /* The machine that fits; it borrows the strings. Volumes are left out. */
 struct machine_spec sandbox_config_machine(const struct sandbox_config *config);
 
 json_t *sandbox_config_to_json(const struct sandbox_config *config);
 int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, struct error *err);
+
+/* Ports and egress; for the functions above. */
+void sandbox_config_free_network(struct sandbox_config *config);
+void sandbox_config_network_to_json(const struct sandbox_config *config, json_t *json);
+int sandbox_config_network_from_json(const json_t *json, struct sandbox_config *config,
+                                     struct error *err);

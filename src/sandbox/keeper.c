@@ -20,8 +20,11 @@
 #include "engine/agent_call.h"
 #include "proto/fields.h"
 #include "proto/outcome.h"
+#include "sandbox/egress.h"
 #include "sandbox/keeper_internal.h"
+#include "sandbox/publish.h"
 #include "sandbox/state.h"
+#include "sandbox/tunnel.h"
 
 #define REQUEST_MS 10000
 #define ADOPT_MS 20000
@@ -118,6 +121,7 @@ static int adopt(struct keeper *keeper, struct error *err)
         fields_add_text(&fields, TAG_CWD, workdir);
     for (size_t i = 0; config->image_env && config->image_env[i]; i++)
         fields_add_text(&fields, TAG_ENV, config->image_env[i]);
+    egress_add_environment(keeper, &fields);
     for (size_t i = 0; config->env && config->env[i]; i++)
         fields_add_text(&fields, TAG_ENV, config->env[i]);
     for (size_t i = 0; i < config->volume_count; i++) {
@@ -139,7 +143,9 @@ static int start(struct keeper *keeper, struct error *err)
     if (keeper->lock < 0)
         return keeper->lock;
     redirect_complaints(keeper);
-    int result = write_config(keeper, err);
+    int result = publish_bind(keeper, err);
+    if (result == 0)
+        result = write_config(keeper, err);
     if (result == 0)
         result = output_log_open(&keeper->log, keeper->folder, err);
     if (result == 0)
@@ -186,11 +192,13 @@ char *keeper_status(struct keeper *keeper)
 {
     json_t *json = sandbox_config_to_json(&keeper->config);
     json_t *more = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "state", keeper->paused ? "paused" : "running",
-        "accelerator", machine_accelerator(keeper->machine), "guest_kernel",
-        machine_kernel(keeper->machine), "started_us", (json_int_t)keeper->started_us, "keeper_pid",
-        (json_int_t)getpid(), "machine_pid", (json_int_t)machine_process(keeper->machine),
-        "operations", (json_int_t)keeper->active);
+        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "state",
+        keeper->paused ? "paused" : "running", "accelerator", machine_accelerator(keeper->machine),
+        "guest_kernel", machine_kernel(keeper->machine), "started_us",
+        (json_int_t)keeper->started_us, "keeper_pid", (json_int_t)getpid(), "machine_pid",
+        (json_int_t)machine_process(keeper->machine), "operations", (json_int_t)keeper->active,
+        "network_received", (json_int_t)keeper->network.received, "network_sent",
+        (json_int_t)keeper->network.sent);
     json_object_update_new(json, more);
     json_object_update_new(json, usage_to_json(keeper));
     char *text = json_dumps(json, JSON_COMPACT);
@@ -212,6 +220,7 @@ static void clean_up(struct keeper *keeper)
     keeper->machine = NULL;
     output_log_close(&keeper->log);
     fd_close(keeper->listening);
+    publish_release(keeper);
     if (keeper->folder)
         state_remove(keeper->folder, keeper->lock);
     free(keeper->folder);
@@ -238,6 +247,7 @@ void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
     error_set(&err, code, "the sandbox ended: %s", reason);
     log_info("%s", err.message);
     route_end_all(keeper, &err);
+    tunnel_break_all(keeper);
     link_close(&keeper->agent);
     uv_walk(&keeper->loop, close_handle, NULL);
     clean_up(keeper);
@@ -309,7 +319,8 @@ static int watch_everything(struct keeper *keeper, struct error *err)
     if (keeper->config.lifetime_ms)
         uv_timer_start(&keeper->lifetime, on_lifetime, keeper->config.lifetime_ms, 0);
     keeper_touch(keeper);
-    return 0;
+    result = publish_start(keeper, err);
+    return result < 0 ? result : egress_start(keeper, err);
 }
 
 static void enclose(void *machine)
@@ -360,7 +371,9 @@ int keeper_main(int owner_socket)
         return 1;
     }
     greet_owner(keeper, &early);
-    uv_run(&keeper->loop, UV_RUN_DEFAULT);
+    /* Not to the loop's own end: it would wait for a name server that does not answer. */
+    while (!(keeper->ending && !keeper->clients) && uv_run(&keeper->loop, UV_RUN_ONCE)) {
+    }
     uv_loop_close(&keeper->loop);
     return 0;
 }

@@ -10,16 +10,47 @@
 #include "sandbox/output_log.h"
 
 struct client;
+struct egress;
+struct route;
+struct tunnel;
 
-/* One operation on its way between a client and the agent. */
+/* Whom an operation belongs to: a client, a service of the keeper, or nobody any more. */
+struct route_user {
+    /* DATA, EOF, EVENT, CREDIT or END from the agent, within the rules. The route is gone when the
+     * call with END returns. */
+    void (*frame)(struct route *route, const struct frame *frame);
+    /* The sandbox is gone, and the route with it. */
+    void (*lost)(struct route *route, const struct error *reason);
+};
+
+/* One operation on its way between its user and the agent. */
 struct route {
-    struct client *client; /* NULL when it went away */
-    uint32_t client_stream;
-    uint64_t to_client; /* bytes the agent may still send */
-    uint64_t to_agent;  /* bytes the client may still send */
-    unsigned notices;   /* EVENT and EOF frames seen */
-    bool in_use;
-    bool prints; /* its output goes to the log: contents of files do not */
+    const struct route_user *user; /* NULL: this one is free */
+    void *owner;                   /* the user's own */
+    uint32_t client_stream;        /* of a client: its number for it */
+    uint64_t to_user;              /* bytes the agent may still send */
+    uint64_t to_agent;             /* bytes the user may still send */
+    unsigned notices;              /* EVENT and EOF frames seen */
+    bool prints;                   /* its output goes to the log: contents of files do not */
+    bool parked;                   /* waits for the inside: it does not count as use */
+};
+
+struct port {
+    uv_tcp_t listener;
+    int fd; /* until the listener has taken it over */
+    uint16_t guest;
+    struct keeper *keeper;
+};
+
+/* Connections between the host's network and the inside. */
+struct network {
+    struct port *ports;    /* as many as the settings have */
+    struct egress *egress; /* NULL: nothing may leave */
+    struct tunnel *tunnels;
+    unsigned published; /* tunnels that came by a port */
+    uint64_t received;  /* bytes */
+    uint64_t sent;
+    char piece[65536]; /* being read */
 };
 
 struct client {
@@ -39,7 +70,8 @@ struct keeper {
     struct link agent;
     struct client *clients;
     struct route routes[PROTOCOL_STREAMS_MAX]; /* the agent's stream n is routes[n - 1] */
-    unsigned active;                           /* routes in use */
+    unsigned active;                           /* routes in use and not parked */
+    struct network network;
     struct output_log log;
     int listening; /* socket */
     uv_poll_t listener;
@@ -61,8 +93,22 @@ struct keeper {
 
 /* route.c */
 extern const struct link_handlers route_agent_handlers;
+/* What clients ask for and send. */
 void route_open(struct client *client, const struct frame *frame);
 void route_forward(struct client *client, const struct frame *frame);
+/* The same for services of the keeper. NULL when there are too many operations already. */
+struct route *route_start(struct keeper *keeper, enum operation operation, const struct buf *fields,
+                          const struct route_user *user, void *owner);
+/* At most route->to_agent bytes. */
+void route_send(struct keeper *keeper, struct route *route, const void *bytes, size_t length);
+void route_send_eof(struct keeper *keeper, const struct route *route);
+/* Lets the agent send that many more bytes. */
+void route_grant(struct keeper *keeper, struct route *route, size_t length);
+/* Ends the operation; its user hears no more of it. */
+void route_cancel(struct keeper *keeper, struct route *route);
+/* While it waits for the inside it does not count as use of the sandbox. */
+void route_park(struct keeper *keeper, struct route *route);
+void route_unpark(struct keeper *keeper, struct route *route);
 /* The client is gone: what it started is cancelled. */
 void route_abandon(struct keeper *keeper, struct client *client);
 /* The sandbox is gone: every operation ends with this error. */

@@ -10,8 +10,7 @@ static void on_closed(uv_handle_t *handle)
 {
     struct link *link = handle->data;
     buf_free(&link->in);
-    buf_free(&link->out);
-    buf_free(&link->writing);
+    writer_free(&link->writer);
     if (link->handlers->closed)
         link->handlers->closed(link);
 }
@@ -26,9 +25,8 @@ void link_close(struct link *link)
 
 void link_finish(struct link *link)
 {
-    if (link->is_writing)
-        link->close_when_written = true;
-    else
+    link->close_when_written = true;
+    if (writer_is_empty(&link->writer))
         link_close(link);
 }
 
@@ -79,12 +77,22 @@ static void on_bytes(uv_stream_t *stream, ssize_t got, const uv_buf_t *room)
     }
 }
 
+/* Whether the other side left is told by reading: what it said last may still be unread. */
+static void on_written(struct writer *writer, size_t length, int status)
+{
+    (void)length, (void)status;
+    struct link *link = writer->owner;
+    if (link->close_when_written && writer_is_empty(writer))
+        link_close(link);
+}
+
 int link_open(struct link *link, uv_loop_t *loop, int fd, const struct link_handlers *handlers,
               void *owner, struct error *err)
 {
     *link = (struct link){.handlers = handlers, .owner = owner};
     uv_pipe_init(loop, &link->pipe, 0);
     link->pipe.data = link;
+    writer_init(&link->writer, (uv_stream_t *)&link->pipe, on_written, link);
     int result = uv_pipe_open(&link->pipe, fd);
     if (result == 0)
         result = uv_read_start((uv_stream_t *)&link->pipe, on_room, on_bytes);
@@ -93,68 +101,29 @@ int link_open(struct link *link, uv_loop_t *loop, int fd, const struct link_hand
     return error_set(err, ERROR_IO, "cannot use a connection: %s", uv_strerror(result));
 }
 
-static void flush(struct link *link);
-
-static void on_written(uv_write_t *request, int status)
-{
-    struct link *link = request->data;
-    link->is_writing = false;
-    if (link->is_closing)
-        return;
-    buf_consume(&link->writing, buf_length(&link->writing));
-    /* The other side left. What it said last may still be unread: reading tells when to give up. */
-    if (status < 0)
-        buf_consume(&link->out, buf_length(&link->out));
-    flush(link);
-    if (link->close_when_written && !link->is_writing)
-        link_close(link);
-}
-
-static void flush(struct link *link)
-{
-    if (link->is_writing || buf_length(&link->out) == 0)
-        return;
-    uv_buf_t piece = uv_buf_init((char *)buf_data(&link->out), (unsigned)buf_length(&link->out));
-    int put = uv_try_write((uv_stream_t *)&link->pipe, &piece, 1);
-    if (put > 0)
-        buf_consume(&link->out, (size_t)put);
-    if (buf_length(&link->out) == 0)
-        return;
-    struct buf empty = link->writing;
-    link->writing = link->out;
-    link->out = empty;
-    piece = uv_buf_init((char *)buf_data(&link->writing), (unsigned)buf_length(&link->writing));
-    link->write.data = link;
-    link->is_writing = true;
-    if (uv_write(&link->write, (uv_stream_t *)&link->pipe, &piece, 1, on_written) < 0) {
-        link->is_writing = false;
-        buf_consume(&link->writing, buf_length(&link->writing));
-    }
-}
-
 void link_send(struct link *link, uint32_t stream, enum frame_type type, uint8_t detail,
                const void *payload, size_t length)
 {
     if (link->is_closing)
         return;
-    frame_append(&link->out, stream, type, detail, payload, length);
-    flush(link);
+    frame_append(&link->writer.out, stream, type, detail, payload, length);
+    writer_flush(&link->writer);
 }
 
 void link_send_raw(struct link *link, const struct buf *frames)
 {
     if (link->is_closing)
         return;
-    buf_append(&link->out, buf_data(frames), buf_length(frames));
-    flush(link);
+    buf_append(&link->writer.out, buf_data(frames), buf_length(frames));
+    writer_flush(&link->writer);
 }
 
 void link_send_credit(struct link *link, uint32_t stream, uint32_t amount)
 {
     if (link->is_closing)
         return;
-    frame_append_credit(&link->out, stream, amount);
-    flush(link);
+    frame_append_credit(&link->writer.out, stream, amount);
+    writer_flush(&link->writer);
 }
 
 void link_preload(struct link *link, const struct buf *bytes)

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "proto/frame.h"
+#include "sandbox/writer.h"
 
 struct link;
 
@@ -25,11 +26,8 @@ struct link_handlers {
 
 struct link {
     uv_pipe_t pipe;
-    uv_write_t write;
+    struct writer writer;
     struct buf in;
-    struct buf out;     /* waits for the write under way */
-    struct buf writing; /* being written */
-    bool is_writing;
     bool is_closing;
     bool close_when_written;
     const struct link_handlers *handlers;

@@ -14,7 +14,7 @@ EXEC, RUN, ADOPT, QUIESCE, SHUTDOWN = range(1, 6)
  FILE_COPY, FILE_WATCH, FILE_CHANGES) = range(6, 16)
 CONTEXT_MAKE, CONTEXT_LIST, CONTEXT_RESTART, CONTEXT_REMOVE = range(16, 20)
 PROCESS_LIST, PROCESS_ATTACH, PROCESS_SIGNAL, PROCESS_INPUT = range(20, 24)
-METRICS = 26
+CONNECT, ACCEPT, METRICS = range(24, 27)
 STDIN, STDOUT, STDERR, RESULTS = range(4)
 WINDOW = 256 * 1024
 
@@ -61,6 +61,8 @@ class Operation:
         self.stream = stream
         self.output = {STDOUT: bytearray(), STDERR: bytearray(), RESULTS: bytearray()}
         self.pieces = []
+        self.events = 0
+        self.ended = set()
         self.pid = None
         self.event = None
         self.end = None
@@ -201,8 +203,11 @@ class Agent:
         elif kind == CREDIT:
             operation.send_credit += struct.unpack("<I", payload)[0]
         elif kind == EVENT:
+            operation.events += 1
             operation.event = decode_fields(payload)
-            operation.pid = operation.event["pid"]
+            operation.pid = operation.event.get("pid")
+        elif kind == EOF:
+            operation.ended.add(detail)
         elif kind == END:
             operation.end = decode_fields(payload)
             del self.operations[stream]
