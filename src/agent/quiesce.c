@@ -66,6 +66,14 @@ static void rehearse(struct quiesce *quiesce, struct context *context, char kind
     context_submit(context, &rehearsal->call);
 }
 
+static struct buf write_call(const struct context *context)
+{
+    struct buf call = {0};
+    driver_put_number(&call, 0);
+    buf_append_text(&call, context_language(context)->rehearsal);
+    return call;
+}
+
 /* An adoption and a first call, so that the code for exactly this way is in memory. */
 static void rehearse_start(struct quiesce *quiesce, struct context *context)
 {
@@ -74,10 +82,7 @@ static void rehearse_start(struct quiesce *quiesce, struct context *context)
     driver_put_entropy(&adoption, entropy);
     buf_append(&adoption, "", 1);
     rehearse(quiesce, context, 'a', adoption);
-    struct buf call = {0};
-    driver_put_number(&call, 0);
-    buf_append_text(&call, context_language(context)->rehearsal);
-    rehearse(quiesce, context, 'w', call);
+    rehearse(quiesce, context, 'w', write_call(context));
 }
 
 static void on_spare(void *owner)
@@ -102,7 +107,7 @@ static int warm(struct quiesce *quiesce, const char *name, struct error *err)
     rehearse_start(quiesce, context);
     if (!leaves_zygote)
         return 0;
-    rehearse(quiesce, context, 'z', (struct buf){0});
+    rehearse(quiesce, context, 'z', write_call(context));
     rehearse_start(quiesce, context);
     quiesce->waiting++;
     zygote_wait(&quiesce->waiter, on_spare, quiesce);

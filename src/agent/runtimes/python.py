@@ -447,7 +447,7 @@ class Driver:
         self.done(failed)
 
     def leave_zygote(self, payload):
-        if self.part("copies").leave_zygote():
+        if self.part("copies").leave_zygote(payload):
             self.done(0)
 
     def serve(self):

@@ -26,7 +26,7 @@ def copy():
     return True
 
 
-def leave_zygote():
+def leave_zygote(first_call):
     """True in this process, once it has left a zygote behind; False in the contexts of that."""
     global link
     if link is None:
@@ -37,23 +37,33 @@ def leave_zygote():
         driver.channel.close()
         for fd in (1, 2):
             os.dup2(0, fd)
-        wait_for_work()
+        wait_for_work(first_call)
     driver.copying = False
     os.close(link)
     link = None
     return not is_zygote
 
 
-def wait_for_work():
+def wait_for_work(first_call):
     """Comes back in each spare; the zygote itself stays until the agent lets go of it."""
     announce(link)
     while True:
         fds = receive()
         if copy():
+            rehearse(first_call)
             become_context(*fds)
             return
         for fd in fds:
             os.close(fd)
+
+
+def rehearse(first_call):
+    """Memory that calls write to is shared with the zygote, until it is written to first."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    driver.channel.open(os.dup(nowhere), nowhere)
+    driver.adopt(b"0" * 64 + b"\0")
+    driver.rehearse(first_call)
+    driver.channel.close()
 
 
 def announce(fd):
