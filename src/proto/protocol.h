@@ -78,7 +78,7 @@ enum tag {
     TAG_ROWS,        /* number */
     TAG_COLS,        /* number */
     TAG_TERM,        /* text: the kind of terminal, TERM */
-    TAG_LANGUAGE,    /* text: python or node */
+    TAG_LANGUAGE,    /* text: python, node, bash or another name of these */
     TAG_ENTROPY,     /* bytes, at least 32 */
     TAG_REALTIME_US, /* number: microseconds since 1970 */
     TAG_NAME,        /* text: host name */
