@@ -20,6 +20,8 @@ static void forget_process(struct interpreter *interpreter)
 {
     interpreter->phase = INTERPRETER_NONE;
     loop_timer_stop(&interpreter->timer);
+    loop_timer_stop(&interpreter->notice);
+    buf_free(&interpreter->earlier);
     loop_child_forget(&interpreter->child);
     fd_close(interpreter->report);
     driver_close(&interpreter->driver);
@@ -53,6 +55,12 @@ static void set_stream(struct interpreter *interpreter, struct stream *stream)
         output_restart(&interpreter->outputs[i], stream);
 }
 
+static void note_earlier(void *owner)
+{
+    struct interpreter *interpreter = owner;
+    scope_list(interpreter->scope, &interpreter->earlier);
+}
+
 static void conclude(void *owner)
 {
     struct interpreter *interpreter = owner;
@@ -70,6 +78,8 @@ static void conclude(void *owner)
     }
     set_stream(interpreter, NULL);
     interpreter->phase = INTERPRETER_IDLE;
+    /* Not now: whoever waits for the answer comes first. */
+    loop_timer_start(&interpreter->notice, 1, note_earlier, interpreter);
     interpreter->events->done(interpreter->owner, interpreter->exit_code);
 }
 
@@ -103,7 +113,7 @@ static void on_done(void *owner, int exit_code)
     } else if (interpreter->phase == INTERPRETER_BUSY) {
         interpreter->exit_code = exit_code;
         if (interpreter->timer.armed) /* it was interrupted */
-            scope_kill_since(interpreter->scope, interpreter->began);
+            scope_kill_others(interpreter->scope, &interpreter->earlier);
         loop_timer_stop(&interpreter->timer);
         output_settle_both(interpreter->outputs, conclude, interpreter);
     } else {
@@ -329,7 +339,10 @@ void interpreter_call(struct interpreter *interpreter, struct stream *stream, ch
                       const struct buf *payload)
 {
     interpreter->phase = INTERPRETER_BUSY;
-    interpreter->began = scope_moment_now();
+    if (interpreter->notice.armed) {
+        loop_timer_stop(&interpreter->notice);
+        note_earlier(interpreter);
+    }
     set_stream(interpreter, stream);
     driver_send(&interpreter->driver, kind, buf_data(payload), buf_length(payload));
 }

@@ -50,7 +50,8 @@ struct interpreter {
     struct driver driver;
     struct output outputs[2];
     struct loop_timer timer;
-    struct scope_moment began; /* the call */
+    struct loop_timer notice; /* armed: earlier is out of date */
+    struct buf earlier;       /* processes that earlier calls have left running */
     int exit_code;
     int status;
     bool out_of_memory; /* as in struct context_outcome, for `done` and `died` */

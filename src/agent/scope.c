@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/loop.h"
@@ -21,7 +20,7 @@
 
 #define TEXT_MAX (1024u * 1024)
 #define KILL_PASSES 3
-#define TICKS 100u /* a second, in /proc on every machine */
+#define LIST_PIECE 4096
 
 struct scope {
     char *path;
@@ -29,6 +28,7 @@ struct scope {
     int folder;
     pid_t leader;
     struct loop_watch events; /* cgroup.events: says when it becomes empty */
+    int processes;            /* cgroup.procs, opened when it is first asked for; else -1 */
     struct scope *next;
 };
 
@@ -168,6 +168,7 @@ static void free_scope(struct scope *scope)
     loop_watch_stop(&scope->events);
     fd_close(scope->events.fd);
     fd_close(scope->folder);
+    fd_close(scope->processes);
     if (scope->path)
         remove_group(AT_FDCWD, scope->path);
     free(scope->path);
@@ -196,7 +197,7 @@ struct scope *scope_make(struct error *err)
 {
     static unsigned long counter;
     struct scope *scope = xcalloc(1, sizeof *scope);
-    scope->folder = scope->events.fd = -1;
+    scope->folder = scope->events.fd = scope->processes = -1;
     scope->next = scopes;
     scopes = scope;
     if (!root)
@@ -259,66 +260,45 @@ void scope_kill(struct scope *scope)
         kill(scope->leader, SIGKILL);
 }
 
-/*
- * In ticks since boot, as /proc tells when processes began, and the last process id given out. This
- * is noted for every call, so the file stays open.
- */
-struct scope_moment scope_moment_now(void)
+/* Asked after every call to an interpreter, so the file stays open. */
+void scope_list(struct scope *scope, struct buf *list)
 {
-    static int load = -1;
-    struct timespec now;
-    char text[128];
-    if (load < 0)
-        load = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    ssize_t got = pread(load, text, sizeof text - 1, 0);
-    text[got > 0 ? got : 0] = '\0';
-    const char *last = strrchr(text, ' ');
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (struct scope_moment){.ticks = (uint64_t)now.tv_sec * TICKS +
-                                          (uint64_t)now.tv_nsec / (1000000000u / TICKS),
-                                 .pid = last ? strtol(last, NULL, 10) : 0};
+    buf_consume(list, buf_length(list));
+    if (scope->processes < 0)
+        scope->processes = openat(scope->folder, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+    do {
+        got = pread(scope->processes, buf_reserve(list, LIST_PIECE), LIST_PIECE,
+                    (off_t)buf_length(list));
+        if (got > 0)
+            buf_commit(list, (size_t)got);
+    } while (got == LIST_PIECE && buf_length(list) < TEXT_MAX);
 }
 
-/* 0 when it has gone. The name of the program, in parentheses, may hold anything. */
-static uint64_t ticks_of(long pid)
+static bool has_line(struct buf *list, long number)
 {
-    cleanup_free char *path = xasprintf("/proc/%ld/stat", pid);
-    cleanup_buf struct buf text = {0};
-    struct error ignored;
-    if (file_read(path, TEXT_MAX, &text, &ignored) < 0)
-        return 0;
-    const char *at = strrchr(buf_text(&text), ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    return at ? strtoull(at + 1, NULL, 10) : 0;
-}
-
-static bool is_since(long pid, struct scope_moment moment)
-{
-    uint64_t ticks = ticks_of(pid);
-    return ticks > moment.ticks || (ticks == moment.ticks && pid > moment.pid);
-}
-
-static void kill_since(const struct scope *scope, struct scope_moment moment)
-{
-    cleanup_free char *path = xasprintf("%s/cgroup.procs", scope->path);
-    cleanup_buf struct buf text = {0};
-    struct error ignored;
-    if (file_read(path, TEXT_MAX, &text, &ignored) < 0)
-        return;
-    buf_text(&text);
-    char *at = (char *)buf_data(&text);
-    for (long pid; (pid = strtol(at, &at, 10)) > 0;) {
-        if (pid != scope->leader && is_since(pid, moment))
-            kill((pid_t)pid, SIGKILL);
+    const char *at = buf_text(list);
+    char *end;
+    for (long found; (found = strtol(at, &end, 10)) > 0; at = end) {
+        if (found == number)
+            return true;
     }
+    return false;
 }
 
 /* More than once, for the children of those that forked meanwhile. */
-void scope_kill_since(struct scope *scope, struct scope_moment moment)
+void scope_kill_others(struct scope *scope, struct buf *spared)
 {
-    for (int i = 0; scope->path && i < KILL_PASSES; i++)
-        kill_since(scope, moment);
+    cleanup_buf struct buf list = {0};
+    for (int i = 0; scope->path && i < KILL_PASSES; i++) {
+        scope_list(scope, &list);
+        const char *at = buf_text(&list);
+        char *end;
+        for (long pid; (pid = strtol(at, &end, 10)) > 0; at = end) {
+            if (pid != scope->leader && !has_line(spared, pid))
+                kill((pid_t)pid, SIGKILL);
+        }
+    }
 }
 
 void scope_release(struct scope *scope)

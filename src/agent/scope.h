@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 
 struct scope;
@@ -36,13 +37,9 @@ unsigned long scope_number_of(pid_t pid);
 /* The process that leads the scope's session. */
 void scope_set_leader(struct scope *scope, pid_t pid);
 void scope_kill(struct scope *scope);
-/* A moment in the life of processes: the tick, and in that the last that was made. */
-struct scope_moment {
-    uint64_t ticks;
-    long pid;
-};
-struct scope_moment scope_moment_now(void);
-/* Kills what began in the scope after that, but not the leader. */
-void scope_kill_since(struct scope *scope, struct scope_moment moment);
+/* The processes in it, a number on each line. */
+void scope_list(struct scope *scope, struct buf *list);
+/* Kills all but the leader and those listed. */
+void scope_kill_others(struct scope *scope, struct buf *spared);
 /* The operation is over: removed as soon as its last process has gone. */
 void scope_release(struct scope *scope);

@@ -89,10 +89,15 @@ class Raw(io.RawIOBase):
         return self.fd
 
     def write(self, data):
-        data = memoryview(bytes(data))
-        for at in range(0, len(data), PIECE):
-            self.write_piece(data[at:at + PIECE])
-        return len(data)
+        if type(data) is not bytes:
+            data = bytes(data)
+        size = len(data)
+        if size <= PIECE:
+            self.write_piece(data)
+        else:
+            for at in range(0, size, PIECE):
+                self.write_piece(data[at:at + PIECE])
+        return size
 
     def write_piece(self, piece):
         if not driver.forked:
@@ -100,6 +105,9 @@ class Raw(io.RawIOBase):
             return
         while piece:
             piece = piece[os.write(self.fd, piece):]
+
+
+write_text = io.TextIOWrapper.write
 
 
 class Text(io.TextIOWrapper):
@@ -113,8 +121,8 @@ class Text(io.TextIOWrapper):
         if driver.writer is not self:
             driver.flush_writer()
             driver.writer = self
-        length = super().write(text)
-        if text.endswith("\n") or "\r" in text:
+        length = write_text(self, text)
+        if text[-1:] == "\n" or "\r" in text:
             self.flush()
         return length
 
@@ -185,7 +193,7 @@ class Driver:
         self.main = None
         self.parts = {}
         self.loop = None
-        self.threads = []
+        self.threads = threading.enumerate()  # that earlier calls have left running
         self.writer = None
 
     def part(self, name):
@@ -361,6 +369,7 @@ class Driver:
 
     def run(self, payload):
         self.done(self.execute_with(payload))
+        self.threads = threading.enumerate()
 
     def done(self, exit_code):
         self.channel.send(b"d", bytes([exit_code]))
@@ -391,7 +400,6 @@ class Driver:
         text = code.decode("utf-8", "replace")
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
         builtins.In.append(text)
-        self.threads = threading.enumerate()
         if self.stdout.closed or self.stderr.closed:
             self.open_streams()
         self.catch_interrupts()
