@@ -56,4 +56,4 @@ void command_help(const struct command *command);
 int report_error(const struct error *err, int exit_code);
 
 extern const struct command exe_command, exec_command, prepare_command, ps_command, stop_command,
-    metrics_command, packages_command, doctor_command, version_command;
+    contexts_command, metrics_command, packages_command, doctor_command, version_command;

@@ -4,14 +4,14 @@
 #include "cli/command.h"
 #include "cli/processes.h"
 #include "cli/request.h"
-#include "proto/fields.h"
 #include "sandbox/config.h"
+#include "sandbox/requests.h"
 #include "sandbox/state.h"
 
 static struct {
     const char *namespace, *language;
     unsigned attach;
-    bool background, list;
+    bool list;
     struct work_options work;
 } options;
 
@@ -29,15 +29,15 @@ static int check_options(const struct arguments *arguments)
     bool has_work = options.work.code || (arguments->command && arguments->command[0]);
     if (arguments->count != 1)
         return refuse("msb exec takes the name of one sandbox", "msb exec NAME -- COMMAND…");
-    if (options.work.json && (options.background || options.attach))
+    if (options.work.json && (options.work.background || options.attach))
         return refuse("--json is for --list and for what ends by itself",
                       "msb exec NAME --list --json");
-    if ((options.list || options.attach) && (has_work || options.background))
+    if ((options.list || options.attach) && (has_work || options.work.background))
         return refuse("--list and --attach start nothing: give no command with them",
                       "msb exec NAME --attach PID");
     if (options.list && options.attach)
         return refuse("give either --list or --attach", "msb exec NAME --attach PID");
-    if (options.background && options.work.code)
+    if (options.work.background && options.work.code)
         return refuse("--background is for commands, not for --code",
                       "msb exec NAME --background -- python3 FILE");
     return 0;
@@ -46,7 +46,7 @@ static int check_options(const struct arguments *arguments)
 static int join(int connection)
 {
     cleanup_buf struct buf fields = {0};
-    fields_add_number(&fields, TAG_PID, options.attach);
+    process_request_fields(&fields, &(struct process_request){.pid = options.attach});
     const struct attach_request request = {
         .operation = OP_PROCESS_ATTACH,
         .fields = &fields,
@@ -59,15 +59,13 @@ static int work_in(const char *namespace, const char *name, char *const *command
 {
     struct error err;
     struct work work;
-    if (work_build(&work, &options.work, command, NULL,
-                   options.language ? options.language : "python", &err) < 0)
+    const char *language = options.language || options.work.context ? options.language : "python";
+    if (work_build(&work, &options.work, command, NULL, language, &err) < 0)
         return report_error(&err, EXIT_USAGE);
-    if (options.background)
-        fields_add_number(&work.fields, TAG_KEEP, 1);
     int connection = state_connect(namespace, name, &err);
-    int result = connection < 0       ? report_error(&err, EXIT_SANDBOX)
-                 : options.background ? processes_start(connection, &work.fields)
-                                      : attach_run(connection, &work.attach);
+    int result = connection < 0            ? report_error(&err, EXIT_SANDBOX)
+                 : options.work.background ? processes_start(connection, &work.fields)
+                                           : attach_run(connection, &work.attach);
     work_free(&work);
     return result;
 }
@@ -100,14 +98,17 @@ static const struct option option_table[] = {
     {'c', "code", OPTION_TEXT, &options.work.code, "CODE",
      "run CODE in the warm interpreter; - reads it from stdin"},
     {'l', "language", OPTION_TEXT, &options.language, "LANG",
-     "of the code: python or node (python)"},
-    {'b', "background", OPTION_FLAG, &options.background, NULL,
+     "of the code: python, node or bash (python)"},
+    {0, "context", OPTION_TEXT, &options.work.context, "ID",
+     "run CODE in this interpreter; see msb contexts"},
+    {'b', "background", OPTION_FLAG, &options.work.background, NULL,
      "print the command's process id and let it go on"},
     {'a', "attach", OPTION_COUNT, &options.attach, "PID",
      "connect to the command with this process id"},
     {0, "list", OPTION_FLAG, &options.list, NULL, "list commands, also those that ended lately"},
     {0, "json", OPTION_FLAG, &options.work.json, NULL, "the whole answer, or the list, as JSON"},
-    {'e', "env", OPTION_LIST, &options.work.env, "K=V", "an environment variable of the command"},
+    {'e', "env", OPTION_LIST, &options.work.env, "K=V",
+     "an environment variable, for this call only"},
     {'w', "workdir", OPTION_TEXT, &options.work.workdir, "DIR", "where the command starts"},
     {'u', "user", OPTION_TEXT, &options.work.user, "USER", "who runs the command"},
     {'t', "timeout", OPTION_SECONDS, &options.work.timeout_ms, "S",

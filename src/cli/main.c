@@ -10,8 +10,8 @@
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
-    &exe_command,      &exec_command,    &ps_command,     &stop_command,    &metrics_command,
-    &packages_command, &prepare_command, &doctor_command, &version_command,
+    &exe_command,     &exec_command,     &ps_command,      &stop_command,   &contexts_command,
+    &metrics_command, &packages_command, &prepare_command, &doctor_command, &version_command,
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "proto/fields.h"
 #include "proto/frame.h"
+#include "sandbox/requests.h"
 
 #define CODE_MAX (16u << 20)
 
@@ -35,17 +35,22 @@ static int build_run(struct work *work, const struct work_options *options, char
         error_set(err, ERROR_INVALID, "both code and a command were given");
         return error_hint(err, "use either --code or -- COMMAND");
     }
-    if (!language) {
+    if (!language && !options->context) {
         error_set(err, ERROR_INVALID, "this image has no interpreter for --code");
         return error_hint(err, "give a command behind -- instead");
     }
-    if (options->user || options->workdir || options->env) {
+    if (options->user || options->workdir) {
         error_set(err, ERROR_INVALID,
-                  "the warm interpreter is started already: --user, --workdir "
-                  "and --env of a call do not apply to --code");
-        return error_hint(err, "use -- COMMAND, or set them in the code");
+                  "the interpreter runs already: --user and --workdir of a call do not apply to "
+                  "--code");
+        return error_hint(err, "use -- COMMAND, or change the folder in the code");
     }
-    fields_add_text(&work->fields, TAG_LANGUAGE, language);
+    run_request_fields(&work->fields,
+                       &(struct run_request){.language = language,
+                                             .context = options->context,
+                                             .env = options->env,
+                                             .timeout_ms = options->timeout_ms,
+                                             .output_limit = &options->output_limit});
     work->attach.operation = OP_RUN;
     int result = read_code(&work->code, options->code, err);
     work->attach.input = buf_text(&work->code);
@@ -60,14 +65,14 @@ static int build_exec(struct work *work, const struct work_options *options, cha
         error_set(err, ERROR_INVALID, "no command was given");
         return error_hint(err, "put it behind --, as in: -- ls -l");
     }
-    for (size_t i = 0; command[i]; i++)
-        fields_add_text(&work->fields, TAG_ARG, command[i]);
-    for (size_t i = 0; options->env && options->env[i]; i++)
-        fields_add_text(&work->fields, TAG_ENV, options->env[i]);
-    if (options->workdir)
-        fields_add_text(&work->fields, TAG_CWD, options->workdir);
-    if (options->user)
-        fields_add_text(&work->fields, TAG_USER, options->user);
+    exec_request_fields(&work->fields,
+                        &(struct exec_request){.argv = command,
+                                               .env = options->env,
+                                               .cwd = options->workdir,
+                                               .user = options->user,
+                                               .timeout_ms = options->timeout_ms,
+                                               .output_limit = &options->output_limit,
+                                               .keep = options->background});
     work->attach.operation = OP_EXEC;
     work->attach.terminal = !options->no_terminal && !options->json && attach_has_terminal();
     if (work->attach.terminal)
@@ -82,9 +87,6 @@ int work_build(struct work *work, const struct work_options *options, char *cons
     int result = options->code
                      ? build_run(work, options, command, language, err)
                      : build_exec(work, options, command && command[0] ? command : fallback, err);
-    fields_add_number(&work->fields, TAG_OUTPUT_LIMIT, options->output_limit);
-    if (options->timeout_ms)
-        fields_add_number(&work->fields, TAG_TIMEOUT_MS, options->timeout_ms);
     if (result == 0 && buf_length(&work->fields) > FRAME_MAX)
         result = error_set(err, ERROR_LIMIT, "the command is too long");
     work->attach.fields = &work->fields;

@@ -5,6 +5,7 @@
 
 struct work_options {
     const char *code;
+    const char *context; /* id of the interpreter for it; NULL: the first one */
     const char *workdir;
     const char *user;
     char **env;
@@ -12,6 +13,7 @@ struct work_options {
     uint64_t output_limit; /* 0: none */
     bool no_terminal;
     bool json;
+    bool background; /* it goes on by itself */
 };
 
 struct work {
@@ -22,7 +24,7 @@ struct work {
 
 /*
  * `command` is what was asked for, NULL or empty for `fallback` (may be NULL too). `language` is
- * that of the warm context for code.
+ * that of code; it may be NULL when there is a context.
  */
 int work_build(struct work *work, const struct work_options *options, char *const *command,
                char *const *fallback, const char *language, struct error *err);

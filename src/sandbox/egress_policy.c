@@ -102,6 +102,8 @@ bool egress_host_address(const char *host, uint16_t port, struct sockaddr_storag
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
     *address = (struct sockaddr_storage){0};
+    if (strcmp(host, EGRESS_HOST) == 0)
+        host = "127.0.0.1";
     if (inet_pton(AF_INET, host, &v4.sin_addr) == 1)
         memcpy(address, &v4, sizeof v4);
     else if (inet_pton(AF_INET6, host, &v6.sin6_addr) == 1)

@@ -9,6 +9,7 @@
  *   example.com:443     that port only
  *   10.1.2.3:8080       an address; one that is not public needs a port
  *   localhost:8000      this host
+ *   host.internal:8000  the same by a name that programs inside do not take for their own loopback
  */
 #pragma once
 
@@ -21,6 +22,7 @@
 #include "base/error.h"
 
 #define EGRESS_NAME_MAX 253
+#define EGRESS_HOST "host.internal"
 
 struct egress_rule {
     char *host; /* lower case; of a wildcard what follows the star; NULL: public */
@@ -43,7 +45,7 @@ void egress_policy_free(struct egress_policy *policy);
  * case, without brackets and final dot; it is a name of letters, digits, - . _ or an address. */
 int egress_read_authority(const char *text, size_t length, char host[EGRESS_NAME_MAX + 1],
                           uint16_t *port, struct error *err);
-/* True when the host is written as an address, which it then has. */
+/* True when the host is written as an address, or is EGRESS_HOST, and what that is. */
 bool egress_host_address(const char *host, uint16_t port, struct sockaddr_storage *address);
 
 /* Both fill err with a reason and what to allow. */

@@ -64,9 +64,9 @@ static void read_versions(struct install *install)
 
 static void take_line(struct install *install, int stream, char *line)
 {
-    packages_note(&install->packages, stream == 0, line);
+    bool shown = packages_note(&install->packages, stream == 0, line);
     json_text_clean(line);
-    if (install->line && line[0])
+    if (install->line && shown)
         install->line(install, line);
 }
 

@@ -14,7 +14,7 @@ struct manager {
     const char *user; /* NULL: the sandbox's */
     const char *const *command;
     char *(*name_of)(const char *asked);
-    void (*note)(struct packages *packages, bool is_stdout, const char *line);
+    bool (*note)(struct packages *packages, bool is_stdout, const char *line);
     void (*conclude)(struct packages *packages, int exit_code);
     const char *version_folder; /* holds a package.json for each; NULL: the version is printed */
 };
@@ -80,7 +80,7 @@ static struct package *pip_find(const struct packages *packages, const char *tex
 }
 
 /* "numpy<2 in /usr/lib/python3/dist-packages (1.24.2)" */
-static void pip_note_present(const struct packages *packages, const char *rest)
+static void pip_note_present(struct packages *packages, const char *rest)
 {
     struct package *package = pip_find(packages, rest, strcspn(rest, " "));
     const char *version = strrchr(rest, '(');
@@ -92,7 +92,7 @@ static void pip_note_present(const struct packages *packages, const char *rest)
 }
 
 /* "six-1.16.0 python-dateutil-2.9.0" */
-static void pip_note_installed(const struct packages *packages, const char *rest)
+static void pip_note_installed(struct packages *packages, const char *rest)
 {
     cleanup_free char *copy = xstrdup(rest);
     char *left = copy;
@@ -108,7 +108,7 @@ static void pip_note_installed(const struct packages *packages, const char *rest
 }
 
 /* pip tells "not found" also when it has not reached the index; the lines before tell that. */
-static void pip_note_missing(const struct packages *packages, const char *rest)
+static void pip_note_missing(struct packages *packages, const char *rest)
 {
     struct package *package = pip_find(packages, rest, strlen(rest));
     if (!package)
@@ -119,28 +119,42 @@ static void pip_note_missing(const struct packages *packages, const char *rest)
         settle(package, PACKAGE_NOT_FOUND, packages->complaint);
 }
 
-static void pip_note(struct packages *packages, bool is_stdout, const char *line)
+static void pip_note_complaint(struct packages *packages, const char *rest)
+{
+    replace(&packages->complaint, rest);
+}
+
+/* What it tells about everything it does is needed for the reason why an index gave no answer. */
+static bool pip_note(struct packages *packages, bool is_stdout, const char *line)
 {
     static const struct {
         const char *start;
-        void (*take)(const struct packages *packages, const char *rest);
+        void (*take)(struct packages *packages, const char *rest);
     } meanings[] = {
         {"Requirement already satisfied: ", pip_note_present},
         {"Successfully installed ", pip_note_installed},
         {"ERROR: No matching distribution found for ", pip_note_missing},
+        {"ERROR: ", pip_note_complaint},
+        {"Collecting ", NULL},
+        {"Downloading ", NULL},
+        {"Processing ", NULL},
+        {"Building ", NULL},
+        {"Installing ", NULL},
     };
     (void)is_stdout;
-    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
-        if (starts_with(line, meanings[i].start)) {
-            meanings[i].take(packages, line + strlen(meanings[i].start));
-            return;
-        }
-    }
     const char *broken = strstr(line, "connection broken by ");
+    if (!broken && starts_with(line, "Could not fetch URL ") && !strstr(line, ": 404 "))
+        broken = line;
     if (broken)
         replace(&packages->outage, broken);
-    else if (starts_with(line, "ERROR: "))
-        replace(&packages->complaint, line + strlen("ERROR: "));
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
+        if (!starts_with(line + strspn(line, " "), meanings[i].start))
+            continue;
+        if (meanings[i].take)
+            meanings[i].take(packages, line + strspn(line, " ") + strlen(meanings[i].start));
+        return true;
+    }
+    return broken != NULL;
 }
 
 /* One package that cannot be had makes pip install none: those left are tried again without it. */
@@ -161,12 +175,11 @@ static char *npm_name(const char *asked)
     return at ? xstrndup(asked, (size_t)(at - asked)) : xstrdup(asked);
 }
 
-static void npm_note(struct packages *packages, bool is_stdout, const char *line)
+static bool npm_note(struct packages *packages, bool is_stdout, const char *line)
 {
-    if (!is_stdout || buf_length(&packages->out) + strlen(line) > OUTPUT_MAX)
-        return;
-    buf_append_text(&packages->out, line);
-    buf_append_text(&packages->out, "\n");
+    if (is_stdout && buf_length(&packages->out) + strlen(line) < OUTPUT_MAX)
+        buf_printf(&packages->out, "%s\n", line);
+    return !is_stdout && line[0];
 }
 
 static bool is_outage(const char *code)
@@ -232,6 +245,7 @@ static const char *const pip_command[] = {"python3",
                                           "-m",
                                           "pip",
                                           "install",
+                                          "-vv",
                                           "--no-input",
                                           "--no-color",
                                           "--progress-bar",
@@ -345,9 +359,9 @@ const char *packages_user(const struct packages *packages)
     return packages->manager->user;
 }
 
-void packages_note(struct packages *packages, bool is_stdout, const char *line)
+bool packages_note(struct packages *packages, bool is_stdout, const char *line)
 {
-    packages->manager->note(packages, is_stdout, line);
+    return packages->manager->note(packages, is_stdout, line);
 }
 
 bool packages_conclude(struct packages *packages, int exit_code)

@@ -55,8 +55,8 @@ void packages_free(struct packages *packages);
 char **packages_argv(struct packages *packages);
 /* Who runs it; NULL: the sandbox's user. */
 const char *packages_user(const struct packages *packages);
-/* A line that it printed, without its end. */
-void packages_note(struct packages *packages, bool is_stdout, const char *line);
+/* A line that it printed, without its end. True when it is one for people to see. */
+bool packages_note(struct packages *packages, bool is_stdout, const char *line);
 /* The command has ended. True when another attempt should be made for those still wanted. */
 bool packages_conclude(struct packages *packages, int exit_code);
 /* Where the version of an installed package can be read, for free(); NULL: it is known. */

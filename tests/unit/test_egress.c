@@ -182,6 +182,22 @@ static void other_addresses_are_reached_when_named_with_their_port(void **state)
     egress_policy_free(&policy);
 }
 
+static void the_host_has_a_name(void **state)
+{
+    (void)state;
+    struct egress_policy policy = POLICY("host.internal:8000");
+    assert_true(allows_address(&policy, "host.internal", "127.0.0.1", 8000));
+    assert_false(allows_address(&policy, "host.internal", "127.0.0.1", 8001));
+    assert_false(allows_address(&policy, "host.internal", "127.0.0.2", 8000));
+    egress_policy_free(&policy);
+    struct sockaddr_storage address;
+    assert_true(egress_host_address("host.internal", 80, &address));
+    assert_false(egress_host_address("other.internal", 80, &address));
+    policy = POLICY("public");
+    assert_false(allows_address(&policy, "host.internal", "127.0.0.1", 8000));
+    egress_policy_free(&policy);
+}
+
 static void localhost_is_a_name_of_this_host_alone(void **state)
 {
     (void)state;
@@ -403,6 +419,7 @@ int main(void)
         cmocka_unit_test(public_means_every_name_but_no_mail),
         cmocka_unit_test(only_the_public_internet_is_reached),
         cmocka_unit_test(other_addresses_are_reached_when_named_with_their_port),
+        cmocka_unit_test(the_host_has_a_name),
         cmocka_unit_test(localhost_is_a_name_of_this_host_alone),
         cmocka_unit_test(entries_that_make_no_sense_are_refused),
         cmocka_unit_test(connect_names_host_and_port),

@@ -93,6 +93,34 @@ static void pip_without_an_index_is_offline(void **state)
     packages_free(&packages);
 }
 
+static void pip_tells_not_found_from_no_answer(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        enum package_state expected;
+    } cases[] = {
+        {"Could not fetch URL http://x/simple/six/: 404 Client Error: Not Found for url: "
+         "http://x/simple/six/ - skipping",
+         PACKAGE_NOT_FOUND},
+        {"Could not fetch URL http://x/simple/six/: 502 Server Error: cannot connect to port 9 of "
+         "x: connection refused for url: http://x/simple/six/ - skipping",
+         PACKAGE_OFFLINE},
+        {"Could not fetch URL http://x/simple/six/: 403 Client Error: this sandbox may not connect "
+         "to x:80 for url: http://x/simple/six/ - skipping",
+         PACKAGE_OFFLINE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct packages packages;
+        begin(&packages, "python", (char *[]){"six", NULL});
+        packages_note(&packages, true, cases[i].line);
+        packages_note(&packages, false, "ERROR: No matching distribution found for six");
+        assert_false(packages_conclude(&packages, 1));
+        assert_package(&packages, 0, cases[i].expected, NULL);
+        packages_free(&packages);
+    }
+}
+
 static void a_failure_without_a_culprit_fails_all(void **state)
 {
     (void)state;
@@ -166,6 +194,7 @@ int main(void)
         cmocka_unit_test(pip_installs),
         cmocka_unit_test(pip_tries_again_without_what_is_not_there),
         cmocka_unit_test(pip_without_an_index_is_offline),
+        cmocka_unit_test(pip_tells_not_found_from_no_answer),
         cmocka_unit_test(a_failure_without_a_culprit_fails_all),
         cmocka_unit_test(npm_installs),
         cmocka_unit_test(npm_errors_are_told_apart),
