@@ -93,19 +93,22 @@ check:
 	@$(MAKE) --no-print-directory all $(UNIT)
 	@BUILD=$(BUILD) tests/run
 
-# Hostile bytes for the readers of the agent protocol and of the proxy, FUZZ_SECONDS long each.
+# Hostile bytes for both sides of the agent protocol and for the proxy, FUZZ_SECONDS long each.
 FUZZ_SECONDS = 60
-FUZZ_SRC     = $(wildcard src/proto/*.c) $(addprefix src/base/,buf.c error.c mem.c) \
-               $(addprefix src/sandbox/,egress_policy.c proxy_request.c)
-fuzz:
+FUZZ_HOST    = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/sandbox/,client.c collect.c \
+               egress_policy.c link.c proxy_request.c records.c writer.c)
+FUZZ_frame   = $(FUZZ_HOST)
+FUZZ_proxy   = $(FUZZ_HOST)
+FUZZ_agent   = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/agent/,account.c \
+               exec_request.c file_request.c limits.c loop.c machine.c scope.c settings.c \
+               spawn.c)
+fuzz: fuzz-frame fuzz-agent fuzz-proxy
+fuzz-%:
 	@tools/install-packages clang libclang-rt-14-dev
-	@set -e; for target in frame proxy; do \
-	    mkdir -p build/fuzz/corpus-$$target; \
-	    clang -std=gnu17 -D_GNU_SOURCE -Isrc -g -O1 -fsanitize=fuzzer,address,undefined \
-	        -o build/fuzz/fuzz_$$target tests/fuzz/fuzz_$$target.c $(FUZZ_SRC); \
-	    build/fuzz/fuzz_$$target -max_total_time=$(FUZZ_SECONDS) build/fuzz/corpus-$$target \
-	        tests/fuzz/corpus/$$target; \
-	done
+	@mkdir -p build/fuzz/corpus-$*
+	clang -std=gnu17 -D_GNU_SOURCE -Isrc -g -O1 -fsanitize=fuzzer,address,undefined \
+	    -o build/fuzz/fuzz_$* tests/fuzz/fuzz_$*.c $(FUZZ_$*) $(LDLIBS)
+	build/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) build/fuzz/corpus-$* tests/fuzz/corpus/$*
 
 # The same tests against a build that aborts on any memory error or undefined behaviour.
 sanitize:

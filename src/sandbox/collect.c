@@ -22,6 +22,8 @@ static void take_text(struct collection *collection, enum channel channel, const
     cleanup_buf struct buf text = {0};
     buf_append(waiting, bytes, length);
     size_t whole = buf_length(waiting);
+    if (whole == 0)
+        return;
     if (!is_end)
         whole -= utf8_unfinished(buf_data(waiting), whole);
     if (utf8_append_valid(&text, buf_data(waiting), whole) > 0)

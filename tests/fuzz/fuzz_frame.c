@@ -1,6 +1,7 @@
 /*
- * Feeds arbitrary bytes to the readers of frames, fields and outcomes, as a sandbox that was taken
- * over would. Every frame that is accepted must also survive being written and read again.
+ * Feeds arbitrary bytes to the host's readers of frames, fields, outcomes and collected output, as
+ * a sandbox that was taken over would. Every frame that is accepted must also survive being written
+ * and read again, and every answer being written as JSON.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "proto/fields.h"
 #include "proto/frame.h"
 #include "proto/outcome.h"
+#include "sandbox/collect.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,7 +31,7 @@ static void walk_fields(const struct frame *frame)
     }
 }
 
-static void read_outcome(const struct frame *frame)
+static void read_outcome(const struct frame *frame, struct collection *collection)
 {
     struct error err;
     struct outcome outcome;
@@ -37,6 +39,10 @@ static void read_outcome(const struct frame *frame)
         struct buf again = {0};
         outcome_append(&again, frame->stream, &outcome);
         buf_free(&again);
+        json_t *json = collect_json(collection, &outcome);
+        char *text = json ? json_dumps(json, 0) : NULL;
+        free(text);
+        json_decref(json);
     }
     outcome_free(&outcome);
 }
@@ -59,15 +65,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct error err;
     struct frame frame;
     int length;
+    struct collection collection = {0};
+    collect_begin(&collection);
     buf_append(&in, data, size);
     while ((length = frame_decode(&in, &frame, &err)) > 0) {
         uint32_t amount;
         (void)frame_credit(&frame, &amount, &err);
         walk_fields(&frame);
-        read_outcome(&frame);
+        if (frame.type == FRAME_DATA && frame.detail < CHANNEL_COUNT)
+            collect_take(&collection, frame.detail, frame.payload, frame.length);
+        read_outcome(&frame, &collection);
         write_and_read(&frame);
         buf_consume(&in, (size_t)length);
     }
+    collect_finish(&collection);
+    collect_free(&collection);
     buf_free(&in);
     return 0;
 }

@@ -129,7 +129,7 @@ live"
     assert_refused 2 "--background"
     run --separate-stderr msb exec box --attach 5 -- true
     assert_refused 2 "--attach"
-    run --separate-stderr msb exec box --json
+    run --separate-stderr msb exec box --json --attach 5
     assert_refused 2 "--list"
     msb stop box
 }
