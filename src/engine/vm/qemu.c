@@ -100,7 +100,8 @@ static void add_devices(char ***argv, bool clone)
 #define KERNEL_SETTINGS                                                                            \
     "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t tsc=reliable mitigations=off "               \
     "random.trust_cpu=on cgroup_no_v1=all audit=0 psi=0 lsm=landlock init_on_alloc=0 "             \
-    "hardened_usercopy=off nowatchdog noautogroup cryptomgr.notests transparent_hugepage=madvise"
+    "hardened_usercopy=off nowatchdog noautogroup cryptomgr.notests transparent_hugepage=madvise " \
+    "initcall_blacklist=load_system_certificate_list,init_kprobe_trace"
 
 static void add_kernel(char ***argv, const struct qemu_files *files)
 {
