@@ -27,7 +27,7 @@
 #define BOOT_MS 180000
 #define WARM_MS 300000
 #define SNAPSHOT_MS 120000
-#define SETTLE_MS 400
+#define SETTLE_MS 200
 #define SPARE_MB 512
 #define MEMORY_PIECE (64u * 1024)
 
