@@ -16,6 +16,7 @@ struct context {
     struct context_call *queue; /* the first is running when `busy` */
     bool busy;
     uint64_t count;
+    bool lost; /* the interpreter died after a call, and nobody was told */
     struct context *next;
 };
 
@@ -70,6 +71,11 @@ bool context_warm(struct context *context)
     return true;
 }
 
+static bool is_code(const struct context_call *call)
+{
+    return call->kind == 'r' || call->kind == 't';
+}
+
 /* The one place where a call that has begun ends. */
 static void end_call(struct context *context, struct context_outcome *outcome)
 {
@@ -77,6 +83,9 @@ static void end_call(struct context *context, struct context_outcome *outcome)
     context->queue = call->next;
     context->busy = false;
     outcome->count = context->count;
+    outcome->lost = context->lost;
+    if (is_code(call))
+        context->lost = false;
     call->ended(call->owner, outcome);
 }
 
@@ -116,6 +125,8 @@ static void on_died(void *owner, int status)
                                       .killed = context->interpreter.killed};
     if (context->busy)
         end_call(context, &outcome);
+    else if (context->count > 0)
+        context->lost = true;
     begin_next(context);
 }
 
@@ -142,7 +153,7 @@ static void begin_next(struct context *context)
         start(context);
     else if (call && context->interpreter.phase == INTERPRETER_IDLE) {
         context->busy = true;
-        context->count += call->kind == 'r' || call->kind == 't';
+        context->count += is_code(call);
         if (call->begun)
             call->begun(call->owner);
         interpreter_call(&context->interpreter, call->stream, call->kind, &call->payload);

@@ -22,6 +22,7 @@ struct context_outcome {
     const struct error *err; /* it could not be made at all; nothing else counts then */
     int exit_code;           /* 0 when the code went well */
     bool cancelled;          /* the context was restarted or removed */
+    bool lost;               /* the variables of earlier calls were gone before it began */
     bool died;               /* the interpreter ended, with this status */
     int status;
     bool out_of_memory; /* …because the kernel killed it for want of memory */

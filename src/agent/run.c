@@ -63,7 +63,7 @@ static void on_ended(void *owner, const struct context_outcome *ended)
         outcome = (struct outcome){.verdict = VERDICT_CANCELLED};
     if (run->stopped)
         outcome.verdict = run->stopped;
-    outcome.state_lost = ended->died;
+    outcome.state_lost = ended->died || ended->lost;
     outcome.count = ended->count;
     end_with(run, &outcome);
 }

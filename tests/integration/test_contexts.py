@@ -64,6 +64,16 @@ class ContextTest(AgentTest):
 
 
 class Several(ContextTest):
+    def test_the_death_of_an_idle_interpreter_is_told_with_the_next_call(self):
+        context = self.make(context="idle")
+        self.text("idle", "x = 1")
+        self.agent.execute("kill", "-9", str(context["pid"]))
+        ended = self.call("idle", "x").end
+        while ended["verdict"] == "signaled":  # it was not gone yet
+            ended = self.call("idle", "x").end
+        self.assertEqual((ended["exit_code"], ended.get("state_lost")), (1, 1))
+        self.assertNotIn("state_lost", self.call("idle", "1").end)
+
     def test_contexts_are_made_listed_and_removed(self):
         first = self.make(cwd="/usr", env=["COLOUR=blue"])
         second = self.make("bash", context="my.shell_1")
