@@ -298,10 +298,20 @@ function lend(block) {
   };
 }
 
+// The warning that this is an experiment would be about our code, not the user's.
 function stripTypes(code) {
   const { stripTypeScriptTypes } = require('module');
-  if (stripTypeScriptTypes) return stripTypeScriptTypes(code);
-  throw new TypeScriptUnsupported();
+  if (!stripTypeScriptTypes) throw new TypeScriptUnsupported();
+  const { emitWarning } = process;
+  process.emitWarning = () => {};
+  try {
+    return stripTypeScriptTypes(code);
+  } catch (error) {
+    error.stack = String(error.stack).replace(/\n\s+at [^]*$/, '');
+    throw error;
+  } finally {
+    process.emitWarning = emitWarning;
+  }
 }
 
 class TypeScriptUnsupported extends Error {
