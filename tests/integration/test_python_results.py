@@ -204,10 +204,6 @@ class Notebook(PythonTest):
         self.assertIn("'COLOUR'", self.record("%env")["text"])
         self.assertEqual(self.record("%cd /nowhere")["name"], "FileNotFoundError")
 
-    def test_pip_runs_in_this_interpreter(self):
-        self.assertIn(b"pip", self.call("%pip --version").stdout)
-        self.assertEqual(self.call("%pip no-such-command").records()[0]["name"], "UsageError")
-
     def test_unknown_magic_is_explained(self):
         done = self.call("print('ran')\n%frobnicate 5")
         record = done.records()[0]
