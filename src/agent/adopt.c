@@ -12,7 +12,6 @@
 #include "proto/fields.h"
 
 struct adoption {
-    struct stream *stream;
     const uint8_t *entropy; /* points into the request */
     size_t entropy_length;
     uint64_t realtime_us;
@@ -22,19 +21,7 @@ struct adoption {
     char *user;
     char **volumes;
     struct limits limits;
-    unsigned waiting; /* contexts that have not answered yet */
-    struct error err; /* the first thing that failed */
 };
-
-struct notice {
-    struct adoption *adoption;
-    struct context_call call;
-};
-
-/* One at a time, and not from the heap: a structure of this size would cost the C library a trip
- * to the kernel, which is noticeable in a machine that has just been copied. */
-static struct adoption the_adoption;
-static bool under_way;
 
 static void free_adoption(struct adoption *adoption)
 {
@@ -43,17 +30,6 @@ static void free_adoption(struct adoption *adoption)
     free(adoption->cwd);
     free(adoption->user);
     strv_free(adoption->volumes);
-    under_way = false;
-}
-
-static void finish(struct adoption *adoption)
-{
-    struct outcome done = {0};
-    if (adoption->stream && adoption->err.code)
-        stream_end_error(adoption->stream, &adoption->err);
-    else if (adoption->stream)
-        stream_end(adoption->stream, &done);
-    free_adoption(adoption);
 }
 
 static int take_field(void *owner, const struct field *field, struct error *err)
@@ -104,17 +80,11 @@ static int change_machine(const struct adoption *adoption, struct error *err)
     return result;
 }
 
+/* One that died is replaced at its next call, by one that never was a copy. */
 static void on_adopted(void *owner, const struct context_outcome *outcome)
 {
-    struct notice *notice = owner;
-    struct adoption *adoption = notice->adoption;
-    free(notice);
-    if (outcome->err && !adoption->err.code)
-        adoption->err = *outcome->err;
-    else if (outcome->died && !adoption->err.code)
-        error_set(&adoption->err, ERROR_UNAVAILABLE, "an interpreter died while it was adopted");
-    if (--adoption->waiting == 0)
-        finish(adoption);
+    (void)outcome;
+    free(owner);
 }
 
 /* Every interpreter gets bytes of its own: none may continue another's random numbers. */
@@ -147,49 +117,49 @@ static struct buf write_notice(const uint8_t *entropy, unsigned index, const str
     return payload;
 }
 
-static void tell_context(struct adoption *adoption, struct context *context, unsigned index,
-                         const struct buf *changes)
+/* Nobody waits for the answer: it comes before that of any code in the same context. */
+static void tell_context(struct context *context, struct buf payload)
 {
-    struct notice *notice = xcalloc(1, sizeof *notice);
-    notice->adoption = adoption;
-    notice->call = (struct context_call){.kind = 'a',
-                                         .payload = write_notice(adoption->entropy, index, changes),
-                                         .ended = on_adopted,
-                                         .owner = notice};
-    adoption->waiting++;
-    context_submit(context, &notice->call);
+    struct context_call *call = xcalloc(1, sizeof *call);
+    *call =
+        (struct context_call){.kind = 'a', .payload = payload, .ended = on_adopted, .owner = call};
+    context_submit(context, call);
 }
 
-void adopt_open(struct stream *stream, const uint8_t *fields, uint32_t length)
+static void tell_contexts(const struct adoption *adoption, const struct buf *changes)
 {
-    static const struct stream_events events;
-    struct adoption *adoption = &the_adoption;
-    if (under_way) {
-        struct error busy;
-        error_set(&busy, ERROR_BUSY, "an adoption is under way already");
-        stream_end_error(stream, &busy);
-        return;
+    unsigned index = 0;
+    for (struct context *at = NULL; (at = context_next(at)); index++) {
+        if (context_is_running(at))
+            tell_context(at, write_notice(adoption->entropy, index, changes));
     }
-    under_way = true;
-    *adoption = (struct adoption){.stream = stream};
-    stream->events = &events;
-    if (parse(adoption, fields, length, &adoption->err) < 0 ||
-        (machine_is_ours() && change_machine(adoption, &adoption->err) < 0)) {
-        finish(adoption);
-        return;
-    }
+}
+
+static int adopt(struct adoption *adoption, const uint8_t *fields, uint32_t length,
+                 struct error *err)
+{
+    int result = parse(adoption, fields, length, err);
+    if (result == 0 && machine_is_ours())
+        result = change_machine(adoption, err);
+    if (result < 0)
+        return result;
     limits_apply(&adoption->limits);
     cleanup_buf struct buf changes = {0};
     note_changes(&changes, adoption);
     settings_replace(steal_pointer(&adoption->env), steal_pointer(&adoption->cwd),
                      steal_pointer(&adoption->user));
-    /* Held once by us, so that quick answers do not end it early. */
-    adoption->waiting = 1;
-    unsigned index = 0;
-    for (struct context *at = NULL; (at = context_next(at)); index++) {
-        if (context_is_running(at))
-            tell_context(adoption, at, index, &changes);
-    }
-    if (--adoption->waiting == 0)
-        finish(adoption);
+    tell_contexts(adoption, &changes);
+    return 0;
+}
+
+void adopt_open(struct stream *stream, const uint8_t *fields, uint32_t length)
+{
+    struct adoption adoption = {0};
+    struct outcome done = {0};
+    struct error err;
+    if (adopt(&adoption, fields, length, &err) < 0)
+        stream_end_error(stream, &err);
+    else
+        stream_end(stream, &done);
+    free_adoption(&adoption);
 }

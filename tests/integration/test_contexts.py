@@ -69,9 +69,9 @@ class Several(ContextTest):
         self.text("idle", "x = 1")
         self.agent.execute("kill", "-9", str(context["pid"]))
         ended = self.call("idle", "x").end
-        while ended["verdict"] == "signaled":  # it was not gone yet
-            ended = self.call("idle", "x").end
-        self.assertEqual((ended["exit_code"], ended.get("state_lost")), (1, 1))
+        self.assertEqual(ended.get("state_lost"), 1, ended)
+        # Either it was gone already, or this call found it dying.
+        self.assertIn((ended["verdict"], ended["exit_code"]), (("exited", 1), ("signaled", 0)))
         self.assertNotIn("state_lost", self.call("idle", "1").end)
 
     def test_contexts_are_made_listed_and_removed(self):
