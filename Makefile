@@ -30,7 +30,7 @@ LDLIBS    = $(shell pkg-config --libs $(LIBS) 2>/dev/null)
 AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -fno-pie -Wa,-I,.
 
 HOST_SRC  = $(filter-out src/cli/main.c,$(wildcard src/base/*.c src/proto/*.c src/engine/*.c \
-            src/engine/vm/*.c src/image/*.c src/sandbox/*.c src/cli/*.c))
+            src/engine/vm/*.c src/engine/jail/*.c src/image/*.c src/sandbox/*.c src/cli/*.c))
 HOST_OBJ  = $(HOST_SRC:%.c=$(BUILD)/%.o)
 AGENT_SRC = $(wildcard src/agent/*.c src/proto/*.c) $(addprefix src/base/,buf.c clock.c error.c \
             file.c json_text.c log.c mem.c utf8.c)
@@ -61,7 +61,7 @@ $(BUILD)/agent/%.o: %.c
 	$(Q)$(MUSL_CC) $(AGENT_CFLAGS) -c -o $@ $<
 
 # Files that go into the program byte for byte.
-$(BUILD)/src/engine/vm/initramfs.o: $(BUILD)/msb-agent
+$(BUILD)/src/engine/agent_program.o: $(BUILD)/msb-agent
 $(BUILD)/src/image/recipes.o: $(wildcard images/*)
 $(BUILD)/agent/src/agent/language.o: $(wildcard src/agent/runtimes/*)
 

@@ -7,6 +7,7 @@
 #include "agent/identity.h"
 #include "agent/limits.h"
 #include "agent/machine.h"
+#include "agent/privileges.h"
 #include "agent/settings.h"
 #include "base/mem.h"
 #include "proto/fields.h"
@@ -80,6 +81,14 @@ static int change_machine(const struct adoption *adoption, struct error *err)
     return result;
 }
 
+/* Whoever made the jail has mounted its volumes; its clock is the host's. */
+static int settle_in_jail(const struct adoption *adoption, struct error *err)
+{
+    int result = identity_set(adoption->name, adoption->entropy, err);
+    privileges_settle();
+    return result;
+}
+
 /* One that died is replaced at its next call, by one that never was a copy. */
 static void on_adopted(void *owner, const struct context_outcome *outcome)
 {
@@ -141,6 +150,8 @@ static int adopt(struct adoption *adoption, const uint8_t *fields, uint32_t leng
     int result = parse(adoption, fields, length, err);
     if (result == 0 && machine_is_ours())
         result = change_machine(adoption, err);
+    if (result == 0 && machine_is_jail())
+        result = settle_in_jail(adoption, err);
     if (result < 0)
         return result;
     limits_apply(&adoption->limits);

@@ -23,6 +23,7 @@
 #define VOLUME_OPTIONS "trans=virtio,version=9p2000.L,msize=512000,cache=mmap"
 
 static bool ours;
+static bool jail;
 
 bool machine_is_ours(void)
 {
@@ -32,6 +33,16 @@ bool machine_is_ours(void)
 void machine_set_ours(void)
 {
     ours = true;
+}
+
+bool machine_is_jail(void)
+{
+    return jail;
+}
+
+void machine_set_jail(void)
+{
+    jail = true;
 }
 
 void machine_add_entropy(const uint8_t *bytes, size_t length)

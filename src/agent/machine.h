@@ -7,9 +7,12 @@
 
 #include "base/error.h"
 
-/* True when we booted it. Otherwise clock, names, entropy and mounts belong to somebody else. */
+/* True when we booted it. Otherwise clock, entropy and mounts belong to somebody else. */
 bool machine_is_ours(void);
 void machine_set_ours(void);
+/* True when we are the first process of a jail, whose names are ours but not its kernel. */
+bool machine_is_jail(void);
+void machine_set_jail(void);
 
 void machine_add_entropy(const uint8_t *bytes, size_t length);
 int machine_set_clock(uint64_t realtime_us, struct error *err);

@@ -3,8 +3,12 @@
  *
  *   msb-agent          boots the machine it is the first process of, and serves its port
  *   msb-agent --fd N   serves the inherited descriptor N in the world it finds
+ *   msb-agent --jail N GROUP
+ *                      the same as the first process of a jail; GROUP is the inherited folder of
+ *                      its control group, -1 when it has none
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -110,7 +114,7 @@ static void keep_heap(void)
     }
 }
 
-static int serve(int fd, bool keeps)
+static int serve(int fd, int group, bool keeps)
 {
     static const struct connection_events events = {.open = on_open, .closed = on_closed};
     struct error err;
@@ -119,7 +123,7 @@ static int serve(int fd, bool keeps)
     keep_heap();
     loop_open();
     spawn_init();
-    scope_init();
+    scope_init(group);
     oom_open();
     metrics_begin();
     if (language_install(&err) < 0)
@@ -140,16 +144,27 @@ static int serve_machine(void)
         fprintf(stderr, "msb-agent: cannot boot: %s\n", err.message);
         machine_power_off();
     }
-    return serve(fd, true);
+    return serve(fd, -1, true);
+}
+
+static bool read_descriptor(const char *text, int *fd)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+    *fd = (int)number;
+    return *end == '\0' && number >= -1 && number < 1 << 20 &&
+           (number < 0 || fcntl(*fd, F_SETFD, FD_CLOEXEC) == 0);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && strcmp(argv[1], "--fd") == 0) {
-        char *end;
-        long fd = strtol(argv[2], &end, 10);
-        if (*end == '\0' && fd >= 0 && fd < 1 << 20)
-            return serve((int)fd, false);
+    int fd, group;
+    if (argc == 3 && strcmp(argv[1], "--fd") == 0 && read_descriptor(argv[2], &fd) && fd >= 0)
+        return serve(fd, -1, false);
+    if (argc == 4 && strcmp(argv[1], "--jail") == 0 && read_descriptor(argv[2], &fd) && fd >= 0 &&
+        read_descriptor(argv[3], &group)) {
+        machine_set_jail();
+        return serve(fd, group, false);
     }
     /* The kernel hands on what it does not know of its command line, so arguments mean nothing. */
     if (getpid() == 1)

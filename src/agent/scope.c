@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,8 +24,7 @@
 #define LIST_PIECE 4096
 
 struct scope {
-    char *path;
-    unsigned long number;
+    unsigned long number; /* also its group's name; 0 without cgroups */
     int folder;
     pid_t leader;
     struct loop_watch events; /* cgroup.events: says when it becomes empty */
@@ -32,13 +32,14 @@ struct scope {
     struct scope *next;
 };
 
-static char *root; /* NULL: no cgroup2 */
+static char root_name[32];   /* our group's */
+static int root = -1;        /* its folder; -1: no cgroup2 */
+static int root_parent = -1; /* the folder it lies in */
 static struct scope *scopes;
 
-static bool write_text(const char *folder, const char *name, const char *text)
+static bool write_text(int folder, const char *name, const char *text)
 {
-    cleanup_free char *path = xasprintf("%s/%s", folder, name);
-    cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+    cleanup_fd int fd = openat(folder, name, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && write(fd, text, strlen(text)) > 0;
 }
 
@@ -69,42 +70,44 @@ static char *find_mount(void)
     return found;
 }
 
-/* The group we are in, as a path below the mount; "" for the topmost. */
-static char *find_own_group(void)
+/* The folder of the group we are in; -1 without cgroup2. */
+static int open_own_group(void)
 {
     cleanup_buf struct buf text = {0};
     struct error ignored;
-    if (file_read("/proc/self/cgroup", TEXT_MAX, &text, &ignored) < 0)
-        return NULL;
+    cleanup_free char *mount = find_mount();
+    if (!mount || file_read("/proc/self/cgroup", TEXT_MAX, &text, &ignored) < 0)
+        return -1;
     const char *line = strstr(buf_text(&text), "0::/");
     if (!line)
-        return NULL;
-    size_t length = strcspn(line + 3, "\n");
-    return length > 1 ? xstrndup(line + 3, length) : xstrdup("");
+        return -1;
+    cleanup_free char *path = xasprintf("%s%.*s", mount, (int)strcspn(line + 3, "\n"), line + 3);
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 /*
  * Scopes get no controllers: they hold processes together, limits are set further up, and a group
  * with controllers takes several times as long to make.
  */
-void scope_init(void)
+void scope_init(int group)
 {
-    cleanup_free char *mount = find_mount();
-    cleanup_free char *own = find_own_group();
-    if (!mount || !own)
+    unsigned random = 0;
+    root_parent = group >= 0 ? group : open_own_group();
+    if (root_parent < 0)
         return;
-    cleanup_free char *path = xasprintf("%s%s/msb-XXXXXX", mount, own);
-    if (!mkdtemp(path)) {
-        log_warn("cannot make a process group below %s%s: errno %d", mount, own, errno);
-        return;
-    }
-    root = steal_pointer(&path);
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+        random = (unsigned)getpid();
+    snprintf(root_name, sizeof root_name, "msb-%08x", random);
+    if (mkdirat(root_parent, root_name, 0755) == 0)
+        root = openat(root_parent, root_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        log_warn("cannot make a group for processes: errno %d", errno);
 }
 
 void scope_limit_processes(uint64_t count)
 {
     static uint64_t current;
-    if (!root || count == current)
+    if (root < 0 || count == current)
         return;
     cleanup_free char *text = count ? xasprintf("%" PRIu64, count) : xstrdup("max");
     write_text(root, "pids.max", text);
@@ -113,34 +116,44 @@ void scope_limit_processes(uint64_t count)
 
 int64_t scope_count_processes(void)
 {
-    cleanup_buf struct buf text = {0};
-    struct error ignored;
-    cleanup_free char *path = xasprintf("%s/pids.current", root ? root : "");
-    return file_read(path, 64, &text, &ignored) < 0 ? -1 : strtoll(buf_text(&text), NULL, 10);
+    char text[64];
+    cleanup_fd int fd = root < 0 ? -1 : openat(root, "pids.current", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (got <= 0)
+        return -1;
+    text[got] = '\0';
+    return strtoll(text, NULL, 10);
 }
 
-static void each_process_of(const struct scope *scope, void (*take)(pid_t pid))
+/* Asked after every call to an interpreter, so the file stays open. */
+void scope_list(struct scope *scope, struct buf *list)
 {
-    cleanup_buf struct buf text = {0};
-    struct error ignored;
-    cleanup_free char *path = xasprintf("%s/cgroup.procs", scope->path);
-    if (file_read(path, TEXT_MAX, &text, &ignored) < 0)
-        return;
-    buf_text(&text);
-    char *rest = (char *)buf_data(&text);
-    for (const char *line; (line = strsep(&rest, "\n"));) {
-        if (line[0])
-            take((pid_t)strtol(line, NULL, 10));
-    }
+    buf_consume(list, buf_length(list));
+    if (scope->processes < 0)
+        scope->processes = openat(scope->folder, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+    do {
+        got = pread(scope->processes, buf_reserve(list, LIST_PIECE), LIST_PIECE,
+                    (off_t)buf_length(list));
+        if (got > 0)
+            buf_commit(list, (size_t)got);
+    } while (got == LIST_PIECE && buf_length(list) < TEXT_MAX);
 }
 
 void scope_each_process(void (*take)(pid_t pid))
 {
-    for (const struct scope *scope = scopes; scope; scope = scope->next) {
-        if (scope->path)
-            each_process_of(scope, take);
-        else if (scope->leader > 0)
-            take(scope->leader);
+    cleanup_buf struct buf list = {0};
+    for (struct scope *scope = scopes; scope; scope = scope->next) {
+        if (scope->folder < 0) {
+            if (scope->leader > 0)
+                take(scope->leader);
+            continue;
+        }
+        scope_list(scope, &list);
+        const char *at = buf_text(&list);
+        char *end;
+        for (long pid; (pid = strtol(at, &end, 10)) > 0; at = end)
+            take((pid_t)pid);
     }
 }
 
@@ -169,9 +182,11 @@ static void free_scope(struct scope *scope)
     fd_close(scope->events.fd);
     fd_close(scope->folder);
     fd_close(scope->processes);
-    if (scope->path)
-        remove_group(AT_FDCWD, scope->path);
-    free(scope->path);
+    if (scope->number) {
+        char name[32];
+        snprintf(name, sizeof name, "%lu", scope->number);
+        remove_group(root, name);
+    }
     free(scope);
 }
 
@@ -200,17 +215,18 @@ struct scope *scope_make(struct error *err)
     scope->folder = scope->events.fd = scope->processes = -1;
     scope->next = scopes;
     scopes = scope;
-    if (!root)
+    if (root < 0)
         return scope;
+    char name[32];
     scope->number = ++counter;
-    scope->path = xasprintf("%s/%lu", root, scope->number);
-    if (mkdir(scope->path, 0755) == 0) {
-        scope->folder = open(scope->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(name, sizeof name, "%lu", scope->number);
+    if (mkdirat(root, name, 0755) == 0) {
+        scope->folder = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         scope->events.fd = openat(scope->folder, "cgroup.events", O_RDONLY | O_CLOEXEC);
     }
     if (scope->events.fd >= 0)
         return scope;
-    error_errno(err, errno, "cannot make the process group %s", scope->path);
+    error_errno(err, errno, "cannot make a group for processes");
     free_scope(scope);
     return NULL;
 }
@@ -232,11 +248,11 @@ unsigned long scope_number_of(pid_t pid)
     cleanup_buf struct buf text = {0};
     struct error ignored;
     cleanup_free char *path = xasprintf("/proc/%d/cgroup", (int)pid);
-    const char *name = root ? strrchr(root, '/') : NULL;
-    if (!name || file_read(path, TEXT_MAX, &text, &ignored) < 0)
+    if (root < 0 || file_read(path, TEXT_MAX, &text, &ignored) < 0)
         return 0;
-    const char *at = strstr(buf_text(&text), name);
-    return at && at[strlen(name)] == '/' ? strtoul(at + strlen(name) + 1, NULL, 10) : 0;
+    const char *at = strstr(buf_text(&text), root_name);
+    const char *rest = at ? at + strlen(root_name) : "";
+    return *rest == '/' ? strtoul(rest + 1, NULL, 10) : 0;
 }
 
 void scope_set_leader(struct scope *scope, pid_t pid)
@@ -247,32 +263,17 @@ void scope_set_leader(struct scope *scope, pid_t pid)
 void scope_move(struct scope *scope, pid_t pid)
 {
     cleanup_free char *number = xasprintf("%d", pid);
-    if (scope->path && !write_text(scope->path, "cgroup.procs", number))
-        log_warn("cannot move process %d to %s: errno %d", pid, scope->path, errno);
+    if (scope->folder >= 0 && !write_text(scope->folder, "cgroup.procs", number))
+        log_warn("cannot move process %d to its group: errno %d", pid, errno);
     scope_set_leader(scope, pid);
 }
 
 void scope_kill(struct scope *scope)
 {
-    if (scope->path && write_text(scope->path, "cgroup.kill", "1"))
+    if (scope->folder >= 0 && write_text(scope->folder, "cgroup.kill", "1"))
         return;
     if (scope->leader > 0 && kill(-scope->leader, SIGKILL) < 0)
         kill(scope->leader, SIGKILL);
-}
-
-/* Asked after every call to an interpreter, so the file stays open. */
-void scope_list(struct scope *scope, struct buf *list)
-{
-    buf_consume(list, buf_length(list));
-    if (scope->processes < 0)
-        scope->processes = openat(scope->folder, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-    ssize_t got;
-    do {
-        got = pread(scope->processes, buf_reserve(list, LIST_PIECE), LIST_PIECE,
-                    (off_t)buf_length(list));
-        if (got > 0)
-            buf_commit(list, (size_t)got);
-    } while (got == LIST_PIECE && buf_length(list) < TEXT_MAX);
 }
 
 static bool has_line(struct buf *list, long number)
@@ -290,7 +291,7 @@ static bool has_line(struct buf *list, long number)
 void scope_kill_others(struct scope *scope, struct buf *spared)
 {
     cleanup_buf struct buf list = {0};
-    for (int i = 0; scope->path && i < KILL_PASSES; i++) {
+    for (int i = 0; scope->folder >= 0 && i < KILL_PASSES; i++) {
         scope_list(scope, &list);
         const char *at = buf_text(&list);
         char *end;
@@ -303,7 +304,7 @@ void scope_kill_others(struct scope *scope, struct buf *spared)
 
 void scope_release(struct scope *scope)
 {
-    if (!scope->path || !is_populated(scope)) {
+    if (scope->folder < 0 || !is_populated(scope)) {
         free_scope(scope);
         return;
     }
@@ -329,10 +330,10 @@ void scope_shutdown(void)
     for (struct scope *scope = scopes; scope; scope = scope->next)
         scope_kill(scope);
     while (scopes) {
-        if (scopes->path)
+        if (scopes->folder >= 0)
             wait_until_empty(scopes);
         free_scope(scopes);
     }
-    if (root)
-        remove_group(AT_FDCWD, root);
+    if (root >= 0)
+        remove_group(root_parent, root_name);
 }

@@ -13,8 +13,9 @@
 
 struct scope;
 
-/* Finds the cgroup2 file system and makes our group below the one we are in. */
-void scope_init(void);
+/* Makes our group below the one given as an open folder; -1: below the one we are in, if there is a
+ * cgroup2 file system. */
+void scope_init(int group);
 /* How many processes and threads all scopes together may have; 0: as many as the kernel allows.
  * Needs the controller pids, which not every host offers. */
 void scope_limit_processes(uint64_t count);

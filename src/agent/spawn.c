@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/machine.h"
+#include "agent/privileges.h"
 #include "base/mem.h"
 
 /* From <linux/sched.h>, which musl does not bring. */
@@ -154,10 +155,14 @@ static _Noreturn void run_child(const struct spawn *spawn, int report_fd)
     setrlimit(RLIMIT_CORE, &(struct rlimit){0});
     umask(022);
     restore_score();
+    if (machine_is_jail() && !privileges_prepare_drop())
+        fail(report, STAGE_SETUP);
     if (!become(spawn->account))
         fail(report, STAGE_USER);
     if (chdir(spawn->cwd) < 0)
         fail(report, STAGE_CWD);
+    if (machine_is_jail() && !privileges_drop())
+        fail(report, STAGE_SETUP);
     if (spawn->work)
         do_work(spawn);
     environ = spawn->env;

@@ -21,6 +21,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/wait.h"
+#include "engine/ids.h"
+#include "engine/mounts.h"
 #include "engine/vm/confine_calls.h"
 #include "engine/vm/confine_root.h"
 
@@ -98,26 +100,16 @@ static _Noreturn void child_main(struct child *child)
 
 /* ---- outside ----------------------------------------------------------------------------- */
 
-static int write_map(pid_t process, const char *file, const char *text, struct error *err)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)process, file);
-    cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || file_write_all(fd, text, strlen(text)) < 0)
-        return error_errno(err, errno, "cannot write %s", path);
-    return 0;
-}
-
 static int map_ids(pid_t process, uid_t user, gid_t group, bool as_root, struct error *err)
 {
     char users[64], groups[64];
     snprintf(users, sizeof users, "%d %u 1\n", CONFINE_USER, user);
     snprintf(groups, sizeof groups, "%d %u 1\n", CONFINE_USER, group);
-    int result = as_root ? 0 : write_map(process, "setgroups", "deny", err);
+    int result = as_root ? 0 : ids_write_map(process, "setgroups", "deny", err);
     if (result == 0)
-        result = write_map(process, "uid_map", users, err);
+        result = ids_write_map(process, "uid_map", users, err);
     if (result == 0)
-        result = write_map(process, "gid_map", groups, err);
+        result = ids_write_map(process, "gid_map", groups, err);
     return result;
 }
 
@@ -225,7 +217,7 @@ static int see_through(int socket, pid_t process, int pidfd, const struct confin
 static int prepare_volumes(const struct confinement *c, uid_t user, int *trees, struct error *err)
 {
     for (size_t i = 0; i < c->volume_count; i++) {
-        trees[i] = confine_prepare_volume(&c->volumes[i], user, err);
+        trees[i] = mount_volume(&c->volumes[i], user, err);
         if (trees[i] < 0)
             return -1;
     }

@@ -6,19 +6,11 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
-#include "base/embed.h"
 #include "base/file.h"
 #include "base/mem.h"
-
-EMBED(agent_binary, "msb-agent");
+#include "engine/agent_program.h"
 
 #define MODULE_MAX (64u << 20)
-
-const uint8_t *agent_program(size_t *size)
-{
-    *size = EMBED_SIZE(agent_binary);
-    return agent_binary_begin;
-}
 
 static void pad(struct buf *archive)
 {
@@ -90,7 +82,9 @@ int initramfs_write(const char *path, const struct kernel *kernel, struct error 
 {
     cleanup_buf struct buf archive = {0};
     add_entry(&archive, "dev", S_IFDIR | 0755, NULL, 0);
-    add_entry(&archive, "init", S_IFREG | 0755, agent_binary_begin, EMBED_SIZE(agent_binary));
+    size_t agent_size;
+    const uint8_t *agent = agent_program(&agent_size);
+    add_entry(&archive, "init", S_IFREG | 0755, agent, agent_size);
     if (kernel->modules) {
         int result = add_modules(&archive, kernel->modules, err);
         if (result < 0)

@@ -1,13 +1,7 @@
 /* The first file system of a machine: the agent as /init and the kernel modules it loads. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/error.h"
 #include "engine/vm/kernel.h"
 
 int initramfs_write(const char *path, const struct kernel *kernel, struct error *err);
-
-/* The agent's bytes, as built into this program. */
-const uint8_t *agent_program(size_t *size);

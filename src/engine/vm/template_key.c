@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "base/digest.h"
 #include "base/mem.h"
+#include "engine/agent_program.h"
 #include "engine/vm/host.h"
-#include "engine/vm/initramfs.h"
 #include "engine/vm/qemu.h"
 
 /* Raised when the way templates are made changes. */
