@@ -3,15 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +16,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/loopback.h"
 #include "base/mem.h"
 
 #define MODULES "/modules"
@@ -235,16 +233,6 @@ static void write_setting(const char *path, const char *value)
         perror(path);
 }
 
-static void bring_up_loopback(void)
-{
-    cleanup_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct ifreq request = {.ifr_name = "lo"};
-    if (fd < 0 || ioctl(fd, SIOCGIFFLAGS, &request) < 0)
-        return;
-    request.ifr_flags |= IFF_UP | IFF_RUNNING;
-    ioctl(fd, SIOCSIFFLAGS, &request);
-}
-
 static void settle_in(void)
 {
     /* Requests cost more than bytes here: the image is a file in the host's memory. */
@@ -257,7 +245,7 @@ static void settle_in(void)
      * otherwise programs and their files push each other out of memory for minutes first. */
     write_setting("/sys/kernel/mm/lru_gen/enabled", "y");
     write_setting("/sys/kernel/mm/lru_gen/min_ttl_ms", "1000");
-    bring_up_loopback();
+    loopback_bring_up();
 }
 
 int boot_machine(struct error *err)

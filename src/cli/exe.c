@@ -18,7 +18,7 @@
 static struct {
     unsigned cpus, memory, disk, files, processes, open_files, cpu_limit;
     char **env, **volumes, **ports;
-    const char *network, *name, *namespace, *workdir, *kernel, *accelerator;
+    const char *network, *name, *namespace, *workdir, *kernel, *accelerator, *engine;
     uint64_t idle, lifetime;
     bool detach, quiet, verbose;
     struct work_options work;
@@ -46,6 +46,7 @@ static int fill_config(struct sandbox_config *config, struct error *err)
         free(config->namespace);
         config->namespace = xstrdup(options.namespace);
     }
+    sandbox_config_choose_engine(config, options.engine);
     if (kernel && kernel[0])
         config->kernel = xstrdup(kernel);
     if (options.accelerator)
@@ -172,6 +173,8 @@ static const struct option option_table[] = {
     {0, "lifetime", OPTION_SECONDS, &options.lifetime, "S", "end the sandbox after S seconds"},
     {'T', "no-tty", OPTION_FLAG, &options.work.no_terminal, NULL,
      "no terminal inside, even if there is one here"},
+    {0, "engine", OPTION_TEXT, &options.engine, "NAME",
+     "vm: a machine; jail: the host's kernel, faster, a thinner wall (vm; MSB_ENGINE)"},
     {0, "kernel", OPTION_TEXT, &options.kernel, "FILE",
      "another kernel than Debian's (MSB_KERNEL)"},
     {0, "accel", OPTION_TEXT, &options.accelerator, "NAME", "kvm or tcg (the best that works)"},

@@ -10,7 +10,7 @@
 
 static struct {
     unsigned cpus, memory, disk, files;
-    const char *kernel, *accelerator;
+    const char *kernel, *accelerator, *engine;
     bool update;
 } options = {
     .cpus = SANDBOX_DEFAULT_CPUS,
@@ -30,6 +30,7 @@ static int prepare(const char *reference, struct error *err)
     config.name = xstrdup("template");
     config.kernel = kernel && kernel[0] ? xstrdup(kernel) : NULL;
     config.accelerator = options.accelerator ? xstrdup(options.accelerator) : NULL;
+    sandbox_config_choose_engine(&config, options.engine);
     config.cpus = options.cpus;
     config.memory_mb = options.memory;
     config.disk_mb = options.disk;
@@ -77,6 +78,7 @@ static const struct option option_table[] = {
     {0, "cpus", OPTION_COUNT, &options.cpus, "N", "processors of the template (1)"},
     {0, "disk", OPTION_MEGABYTE, &options.disk, "MB", "its disk (8192)"},
     {0, "files", OPTION_COUNT, &options.files, "N", "how many files it holds (one for each 16 KB)"},
+    {0, "engine", OPTION_TEXT, &options.engine, "NAME", "vm or jail (vm; MSB_ENGINE)"},
     {0, "kernel", OPTION_TEXT, &options.kernel, "FILE",
      "another kernel than Debian's (MSB_KERNEL)"},
     {0, "accel", OPTION_TEXT, &options.accelerator, "NAME", "kvm or tcg (the best that works)"},

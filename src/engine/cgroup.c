@@ -16,21 +16,30 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #define CGROUP2_MAGIC 0x63677270
 #define ROOT "/sys/fs/cgroup"
 #define CPU_PERIOD_US 100000
 
-/* Version 2 alone, or the version 1 hierarchies whose controllers we use. */
+/* Version 2 alone, or the version 1 hierarchies whose controllers we use and version 2 beside
+ * them. */
 static const char *const unified[] = {ROOT, NULL};
-static const char *const separate[] = {ROOT "/memory", ROOT "/pids", ROOT "/cpu", NULL};
+static const char *const separate[] = {ROOT "/memory", ROOT "/pids", ROOT "/cpu", ROOT "/unified",
+                                       NULL};
+#define BESIDE 3 /* limits nothing, so it need not be there */
 _Static_assert(sizeof separate / sizeof *separate == CGROUP_FOLDERS + 1, "one folder for each");
+
+static bool is_version_2(const char *hierarchy)
+{
+    struct statfs status;
+    return statfs(hierarchy, &status) == 0 && status.f_type == CGROUP2_MAGIC;
+}
 
 static bool is_unified(void)
 {
-    struct statfs status;
-    return statfs(ROOT, &status) == 0 && status.f_type == CGROUP2_MAGIC;
+    return is_version_2(ROOT);
 }
 
 static const char *const *hierarchies(void)
@@ -58,6 +67,7 @@ static void set_limits(const char *folder, const struct cgroup_limits *limits)
     put_number(folder, "memory.max", limits->memory_bytes);
     put_number(folder, "memory.swap.max", 0);
     put_number(folder, "memory.limit_in_bytes", limits->memory_bytes);
+    put_number(folder, "memory.memsw.limit_in_bytes", limits->memory_bytes);
     put_number(folder, "pids.max", limits->processes);
 }
 
@@ -96,16 +106,41 @@ void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits)
     const char *const *hierarchy = hierarchies();
     for (size_t i = 0; hierarchy[i]; i++) {
         group->folders[i] = make_group(hierarchy[i]);
-        if (group->folders[i])
-            set_limits(group->folders[i], limits);
+        if (!group->folders[i])
+            continue;
+        set_limits(group->folders[i], limits);
+        if (is_version_2(hierarchy[i]))
+            group->tree = group->folders[i];
     }
+    group->limits_at_birth = group->tree && is_unified();
 }
 
 int cgroup_birthplace(const struct cgroup *group)
 {
-    if (!is_unified() || !group->folders[0])
-        return -1;
-    return open(group->folders[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return group->tree ? open(group->tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+void cgroup_delegate(const struct cgroup *group, uid_t user)
+{
+    static const char *const files[] = {"", "/cgroup.procs", "/cgroup.threads"};
+    for (size_t i = 0; group->tree && i < sizeof files / sizeof files[0]; i++) {
+        cleanup_free char *path = xasprintf("%s%s", group->tree, files[i]);
+        if (chown(path, user, user) < 0)
+            log_warn("cannot give away %s: %s", path, strerror(errno));
+    }
+}
+
+int cgroup_freeze(const struct cgroup *group, bool frozen, struct error *err)
+{
+    if (!group->tree) {
+        error_set(err, ERROR_MISSING,
+                  "this host cannot pause processes: it has no control groups "
+                  "of version 2");
+        return error_hint(err, "mount cgroup2 at " ROOT "/unified");
+    }
+    if (!put(group->tree, "cgroup.freeze", frozen ? "1" : "0"))
+        return error_errno(err, errno, "cannot write %s/cgroup.freeze", group->tree);
+    return 0;
 }
 
 void cgroup_add(const struct cgroup *group, pid_t process)
@@ -116,14 +151,29 @@ void cgroup_add(const struct cgroup *group, pid_t process)
     }
 }
 
+/* With the groups below, of which the kernel may still be letting go. */
+static void remove_tree(int parent, const char *name)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            remove_tree(fd, entry->d_name);
+    }
+    if (folder)
+        closedir(folder);
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
 void cgroup_remove(struct cgroup *group)
 {
     for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
         if (group->folders[i])
-            rmdir(group->folders[i]);
+            remove_tree(AT_FDCWD, group->folders[i]);
         free(group->folders[i]);
-        group->folders[i] = NULL;
     }
+    *group = (struct cgroup){0};
 }
 
 static void sweep_folder(const char *parent)
@@ -135,7 +185,7 @@ static void sweep_folder(const char *parent)
         long maker = strtol(entry->d_name, &end, 10);
         if (*end || maker <= 0 || kill((pid_t)maker, 0) == 0 || errno != ESRCH)
             continue;
-        unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR);
+        remove_tree(dirfd(folder), entry->d_name);
     }
     if (folder)
         closedir(folder);
@@ -162,6 +212,8 @@ bool cgroup_available(const char **why)
 {
     const char *const *hierarchy = hierarchies();
     for (size_t i = 0; hierarchy[i]; i++) {
+        if (i == BESIDE)
+            continue;
         cleanup_free char *parent = xasprintf("%s/msb", hierarchy[i]);
         if (access(parent, W_OK) < 0 && access(hierarchy[i], W_OK) < 0) {
             *why = file_exists(hierarchy[i]) ? "this user may make no control groups"

@@ -1,6 +1,7 @@
 /*
  * A control group around one engine process: a ceiling on host memory, processes and processor
- * time. Version 1 and version 2 hierarchies both; where the caller may make no
+ * time. Version 1 and version 2 hierarchies both, also side by side: version 2 then holds the
+ * processes together and version 1 limits them. Where the caller may make no
  * groups (an ordinary user without delegation) there is none, and cgroup_available says why.
  */
 #pragma once
@@ -9,10 +10,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CGROUP_FOLDERS 3
+#include "base/error.h"
+
+#define CGROUP_FOLDERS 4
 
 struct cgroup {
     char *folders[CGROUP_FOLDERS]; /* one per hierarchy, NULL where there is none */
+    const char *tree;              /* the one of version 2 among them; NULL where there is none */
+    bool limits_at_birth;          /* whether a process born in `tree` needs no cgroup_add */
 };
 
 struct cgroup_limits {
@@ -24,6 +29,10 @@ struct cgroup_limits {
 void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits);
 /* For clone3 with CLONE_INTO_CGROUP: a process born inside. -1 where only cgroup_add will do. */
 int cgroup_birthplace(const struct cgroup *group);
+/* Lets a user make groups below the version 2 one and move processes between them. */
+void cgroup_delegate(const struct cgroup *group, uid_t user);
+/* Stops or continues everything in the group. Needs version 2. */
+int cgroup_freeze(const struct cgroup *group, bool frozen, struct error *err);
 /* How much processor time it may use, in percent of one processor. */
 void cgroup_limit_cpu(const struct cgroup *group, unsigned percent);
 /* Moves a process in. Version 1 takes its time over that: 10 ms and more. */

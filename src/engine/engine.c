@@ -10,10 +10,11 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "engine/jail/jail.h"
 #include "engine/machine.h"
 #include "engine/vm/vm.h"
 
-static const struct engine *const engines[] = {&vm_engine};
+static const struct engine *const engines[] = {&vm_engine, &jail_engine};
 
 const struct engine *engine_find(const char *name)
 {
@@ -94,8 +95,7 @@ int machine_resume(struct machine *machine, struct error *err)
 
 void machine_enclose(struct machine *machine)
 {
-    cleanup_fd int birthplace = cgroup_birthplace(&machine->cgroup);
-    if (birthplace < 0 && machine->process > 0)
+    if (!machine->cgroup.limits_at_birth && machine->process > 0)
         cgroup_add(&machine->cgroup, machine->process);
     cgroup_limit_cpu(&machine->cgroup, machine->cpu_percent);
 }

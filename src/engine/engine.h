@@ -15,7 +15,8 @@
 #include "base/error.h"
 
 struct machine_volume {
-    const char *host_path; /* an existing folder, absolute */
+    const char *host_path;  /* an existing folder, absolute */
+    const char *guest_path; /* where it shows inside, absolute */
     bool read_only;
 };
 

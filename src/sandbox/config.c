@@ -157,7 +157,7 @@ int sandbox_config_check(const struct sandbox_config *config, struct error *err)
 {
     if (!engine_find(config->engine)) {
         error_set(err, ERROR_INVALID, "there is no engine \"%.40s\"", config->engine);
-        return error_hint(err, "use vm");
+        return error_hint(err, "use vm or jail");
     }
     int result = sandbox_check_name("namespace", config->namespace, err);
     if (result == 0)
@@ -222,6 +222,15 @@ int sandbox_config_add_volume(struct sandbox_config *config, const char *text, c
         xrealloc(config->volumes, (config->volume_count + 1) * sizeof *config->volumes);
     config->volumes[config->volume_count++] = volume;
     return 0;
+}
+
+void sandbox_config_choose_engine(struct sandbox_config *config, const char *name)
+{
+    const char *chosen = name ? name : getenv("MSB_ENGINE");
+    if (!chosen || !chosen[0])
+        return;
+    free(config->engine);
+    config->engine = xstrdup(chosen);
 }
 
 int sandbox_config_add_env(struct sandbox_config *config, const char *text, struct error *err)

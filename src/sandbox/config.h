@@ -76,6 +76,8 @@ int sandbox_config_check(const struct sandbox_config *config, struct error *err)
 /* HOST:GUEST[:ro|:rw]; a relative HOST is taken from `base`. */
 int sandbox_config_add_volume(struct sandbox_config *config, const char *text, const char *base,
                               struct error *err);
+/* The engine asked for by name, by MSB_ENGINE if that is NULL, or else the default. */
+void sandbox_config_choose_engine(struct sandbox_config *config, const char *name);
 /* NAME=value; a name alone takes its value from our environment. */
 int sandbox_config_add_env(struct sandbox_config *config, const char *text, struct error *err);
 

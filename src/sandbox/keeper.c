@@ -89,6 +89,7 @@ static int start_machine(struct keeper *keeper, struct error *err)
     cleanup_free struct machine_volume *volumes = xcalloc(config->volume_count, sizeof *volumes);
     for (size_t i = 0; i < config->volume_count; i++)
         volumes[i] = (struct machine_volume){.host_path = config->volumes[i].host,
+                                             .guest_path = config->volumes[i].guest,
                                              .read_only = config->volumes[i].read_only};
     struct machine_spec spec = sandbox_config_machine(config);
     spec.volumes = volumes;

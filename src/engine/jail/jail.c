@@ -1,0 +1,165 @@
+#include "engine/jail/jail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "engine/agent_call.h"
+#include "engine/jail/process.h"
+#include "engine/machine.h"
+
+#define GREETING_MS 10000
+/* What the agent needs beside the sandbox's own memory and processes. */
+#define OVERHEAD_MB 16
+#define AGENT_PROCESSES 4
+/* Ranges of host ids that no account has, above those of machines. */
+#define FIRST_HOST_USER 2000000000u
+#define RANGES 34000u
+
+struct jail_machine {
+    struct machine base;
+    int range; /* holds our range of ids */
+};
+
+static int check_user(struct error *err)
+{
+    if (geteuid() == 0)
+        return 0;
+    error_set(err, ERROR_MISSING,
+              "the jail engine needs root: only root may mount the image and "
+              "give the jail users of its own");
+    return error_hint(err, "run msb as root, or leave out --engine jail: machines need no root");
+}
+
+static int jail_prepare(const struct machine_spec *spec, struct error *err)
+{
+    (void)spec;
+    return check_user(err);
+}
+
+/*
+ * A range of ids that no other jail of this host has. Whoever holds the socket of that name in the
+ * kernel has the range; it is free again when the holder is gone, however that went.
+ */
+static int take_range(uid_t *first_user, struct error *err)
+{
+    cleanup_fd int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return error_errno(err, errno, "cannot make a socket");
+    unsigned start = (unsigned)getpid() % RANGES;
+    for (unsigned i = 0; i < RANGES; i++) {
+        unsigned range = (start + i) % RANGES;
+        struct sockaddr_un name = {.sun_family = AF_UNIX};
+        int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "msb-jail-%u", range);
+        socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+        if (bind(fd, (struct sockaddr *)&name, size) == 0) {
+            *first_user = FIRST_HOST_USER + range * JAIL_USERS;
+            return steal_fd(&fd);
+        }
+    }
+    return error_set(err, ERROR_LIMIT, "all %u ranges of user ids are taken", RANGES);
+}
+
+static int pause_jail(struct machine *machine, struct error *err)
+{
+    return cgroup_freeze(&machine->cgroup, true, err);
+}
+
+static int resume_jail(struct machine *machine, struct error *err)
+{
+    return cgroup_freeze(&machine->cgroup, false, err);
+}
+
+static void release_jail(struct machine *machine)
+{
+    fd_close(((struct jail_machine *)machine)->range);
+    free(machine);
+}
+
+static const struct machine_ops ops = {
+    .pause = pause_jail,
+    .resume = resume_jail,
+    .release = release_jail,
+};
+
+static struct jail_machine *make_machine(const struct machine_spec *spec)
+{
+    struct jail_machine *made = xcalloc(1, sizeof *made);
+    struct machine *base = &made->base;
+    machine_init(base, &ops);
+    made->range = -1;
+    base->cpu_percent = spec->cpu_percent ? spec->cpu_percent : spec->cpus * 100;
+    snprintf(base->accelerator, sizeof base->accelerator, "native");
+    cgroup_create(&base->cgroup,
+                  &(struct cgroup_limits){
+                      .memory_bytes = (uint64_t)(spec->memory_mb + OVERHEAD_MB) << 20,
+                      .processes = spec->processes + AGENT_PROCESSES,
+                  });
+    cgroup_limit_cpu(&base->cgroup, base->cpu_percent);
+    return made;
+}
+
+static int start_agent(const struct machine_spec *spec, const char *place,
+                       struct jail_machine *jail, struct error *err)
+{
+    struct machine *base = &jail->base;
+    uid_t first_user;
+    int agent[2], words[2];
+    jail->range = take_range(&first_user, err);
+    if (jail->range < 0)
+        return jail->range;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0)
+        return error_errno(err, errno, "cannot make a socket pair");
+    base->agent = agent[0];
+    cleanup_fd int theirs = agent[1];
+    if (pipe2(words, O_CLOEXEC | O_NONBLOCK) < 0)
+        return error_errno(err, errno, "cannot make a pipe");
+    base->words = words[0];
+    cleanup_fd int errors = words[1];
+    const struct jail_process process = {
+        .spec = spec,
+        .place = place,
+        .cgroup = &base->cgroup,
+        .first_user = first_user,
+        .agent = theirs,
+        .stderr_fd = errors,
+    };
+    return jail_process_start(&process, &base->process, &base->exit, err);
+}
+
+static int jail_start(const struct machine_spec *spec, const char *folder, struct machine **machine,
+                      struct error *err)
+{
+    cleanup_free char *place = xasprintf("%s/root", folder);
+    int result = check_user(err);
+    if (result == 0)
+        result = folder_make(place, 0700, err);
+    if (result < 0)
+        return result;
+    struct jail_machine *made = make_machine(spec);
+    struct machine *base = &made->base;
+    result = start_agent(spec, place, made, err);
+    if (result == 0)
+        result = agent_greeting(base->agent, GREETING_MS, base->kernel, sizeof base->kernel, err);
+    if (result < 0) {
+        machine_explain(base, err);
+        machine_free(base);
+        return -1;
+    }
+    base->cgroup.limits_at_birth = true;
+    *machine = base;
+    return 0;
+}
+
+const struct engine jail_engine = {
+    .name = "jail",
+    .prepare = jail_prepare,
+    .start = jail_start,
+};

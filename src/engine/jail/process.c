@@ -1,0 +1,356 @@
+#include "engine/jail/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fdpass.h"
+#include "base/file.h"
+#include "base/loopback.h"
+#include "base/mem.h"
+#include "base/wait.h"
+#include "engine/agent_program.h"
+#include "engine/ids.h"
+#include "engine/jail/filter.h"
+#include "engine/jail/root.h"
+#include "engine/mounts.h"
+
+#define START_TIMEOUT_MS 10000
+#define VOLUMES_MAX 64
+/* Numbers of the descriptors inside. */
+enum { FD_AGENT = 3, FD_GROUP, FD_PROGRAM, FD_PARENT, FD_COUNT };
+
+struct child {
+    const struct jail_process *jail;
+    struct jail_root root;
+    struct jail_volume volumes[VOLUMES_MAX];
+    bool guards_modes;
+    int program; /* the agent */
+    int group;   /* folder of the control group, or -1 */
+    int parent;  /* our end of the conversation with the caller */
+};
+
+/* ---- inside the new process ---------------------------------------------------------------- */
+
+static int become_root(struct error *err)
+{
+    if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+        return error_errno(err, errno, "cannot change the user");
+    return 0;
+}
+
+/* The agent's world is closed: exactly these descriptors, whatever else was open. */
+static int arrange_descriptors(struct child *child, struct error *err)
+{
+    const int wanted[] = {open("/dev/null", O_RDWR | O_CLOEXEC),
+                          -1,
+                          child->jail->stderr_fd,
+                          child->jail->agent,
+                          child->group,
+                          child->program,
+                          child->parent};
+    int moved[FD_COUNT];
+    for (int i = 0; i < FD_COUNT; i++)
+        moved[i] = fcntl(wanted[i == 1 ? 2 : i], F_DUPFD_CLOEXEC, 512);
+    for (int i = 0; i < FD_COUNT; i++) {
+        if (moved[i] >= 0 && dup2(moved[i], i) < 0)
+            return error_errno(err, errno, "cannot arrange descriptors");
+    }
+    if (moved[FD_GROUP] < 0)
+        close(FD_GROUP);
+    close_range(FD_COUNT, ~0U, 0);
+    fcntl(FD_PROGRAM, F_SETFD, FD_CLOEXEC);
+    fcntl(FD_PARENT, F_SETFD, FD_CLOEXEC);
+    child->parent = FD_PARENT;
+    return 0;
+}
+
+/* What the agent needs to start processes for users and to give the jail its name. */
+static int keep_few_capabilities(struct error *err)
+{
+    static const int kept[] = {CAP_CHOWN,   CAP_DAC_OVERRIDE, CAP_FOWNER,
+                               CAP_KILL,    CAP_SETGID,       CAP_SETUID,
+                               CAP_SETPCAP, CAP_SYS_RESOURCE, CAP_SYS_ADMIN};
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[2] = {0};
+    uint32_t bits = 0;
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+        bits |= 1u << kept[i];
+    for (int i = 0; i <= CAP_LAST_CAP; i++) {
+        if ((i >= 32 || !(bits & 1u << i)) && prctl(PR_CAPBSET_DROP, i) < 0 && errno != EINVAL)
+            return error_errno(err, errno, "cannot give up capabilities");
+    }
+    sets[0].effective = sets[0].permitted = bits;
+    if (syscall(SYS_capset, &header, sets) < 0)
+        return error_errno(err, errno, "cannot give up capabilities");
+    return 0;
+}
+
+/* Keys of whoever started us stay outside. */
+static int set_own_limits(struct error *err)
+{
+    struct rlimit none = {0, 0};
+    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+        return error_errno(err, errno, "cannot make a keyring");
+    if (setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return error_errno(err, errno, "cannot limit the process");
+    return keep_few_capabilities(err);
+}
+
+static bool told_to_go_on(const struct child *child, int *fd)
+{
+    char byte;
+    return fdpass_receive(child->parent, &byte, 1, fd) == 1;
+}
+
+/* The mounts come from the caller: only it may translate their owners. */
+static bool receive_mounts(struct child *child)
+{
+    if (!told_to_go_on(child, &child->root.image))
+        return false;
+    for (size_t i = 0; i < child->root.volume_count; i++) {
+        if (!told_to_go_on(child, &child->volumes[i].tree))
+            return false;
+    }
+    return true;
+}
+
+static int move_in(struct child *child, struct error *err)
+{
+    struct jail_sights sights;
+    int result = root_look(&child->root, &sights, err);
+    if (result == 0)
+        result = become_root(err);
+    if (result == 0)
+        result = root_enter(&child->root, &sights, err);
+    if (result == 0)
+        result = arrange_descriptors(child, err);
+    return result;
+}
+
+/* In its control group by now, which becomes the topmost it can see. */
+static int shut_in(const struct child *child, struct error *err)
+{
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return error_errno(err, errno, "cannot make a namespace for control groups");
+    loopback_bring_up();
+    int result = set_own_limits(err);
+    return result < 0 ? result : filter_install(child->guards_modes, err);
+}
+
+static _Noreturn void execute_agent(const struct child *child, struct error *err)
+{
+    char agent[16], group[16];
+    snprintf(agent, sizeof agent, "%d", FD_AGENT);
+    snprintf(group, sizeof group, "%d", child->group >= 0 ? FD_GROUP : -1);
+    char *argv[] = {"msb-agent", "--jail", agent, group, NULL};
+    execveat(FD_PROGRAM, "", argv, (char *[]){NULL}, AT_EMPTY_PATH);
+    error_errno(err, errno, "cannot execute the agent");
+    fdpass_send(child->parent, err, sizeof *err, -1);
+    _exit(1);
+}
+
+static _Noreturn void child_main(struct child *child)
+{
+    struct error err;
+    int none;
+    setsid();
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    /* Nothing comes when the caller is dead. */
+    if (!receive_mounts(child))
+        _exit(1);
+    int result = move_in(child, &err);
+    if (result == 0 && !told_to_go_on(child, &none))
+        _exit(1);
+    if (result == 0)
+        result = shut_in(child, &err);
+    if (result == 0)
+        execute_agent(child, &err);
+    fdpass_send(child->parent, &err, sizeof err, -1);
+    _exit(1);
+}
+
+/* ---- outside ------------------------------------------------------------------------------- */
+
+/* In memory that nobody can change any more: what runs in there cannot reach a file of the host by
+ * way of its own program. */
+static int seal_agent(struct error *err)
+{
+    size_t size;
+    const uint8_t *bytes = agent_program(&size);
+    cleanup_fd int fd = memfd_create("msb-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || file_write_all(fd, bytes, size) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return error_errno(err, errno, "cannot put the agent into memory");
+    return steal_fd(&fd);
+}
+
+static int spawn(struct child *child, pid_t *process, int *pidfd, struct error *err)
+{
+    struct clone_args args = {
+        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+                 CLONE_NEWUTS | CLONE_NEWTIME | CLONE_PIDFD |
+                 (child->group >= 0 ? CLONE_INTO_CGROUP : 0),
+        .pidfd = (uintptr_t)pidfd,
+        .exit_signal = SIGCHLD,
+        .cgroup = child->group >= 0 ? (unsigned)child->group : 0,
+    };
+    *process = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    if (*process == 0)
+        child_main(child);
+    if (*process > 0)
+        return 0;
+    error_errno(err, errno, "cannot make namespaces for the jail");
+    return error_hint(err,
+                      "user namespaces must be allowed: sysctl user.max_user_namespaces=10000");
+}
+
+static int map_ids(pid_t process, uid_t first_user, struct error *err)
+{
+    char map[64];
+    snprintf(map, sizeof map, "0 %u %u\n", first_user, JAIL_USERS);
+    int result = ids_write_map(process, "uid_map", map, err);
+    return result < 0 ? result : ids_write_map(process, "gid_map", map, err);
+}
+
+/* The image, read-only, its owners shifted to the jail's ids. */
+static int mount_image(const char *path, pid_t process, struct error *err)
+{
+    char space_path[64];
+    snprintf(space_path, sizeof space_path, "/proc/%d/ns/user", (int)process);
+    cleanup_fd int space = open(space_path, O_RDONLY | O_CLOEXEC);
+    if (space < 0)
+        return error_errno(err, errno, "cannot open %s", space_path);
+    const struct mount_option options[] = {{"source", path}, {"ro", NULL}, {0}};
+    cleanup_fd int tree =
+        mount_make("erofs", options, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+    if (tree < 0)
+        return error_wrap(err, "cannot mount the image");
+    struct mount_attr shift = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)space};
+    if (mount_setattr(tree, "", AT_EMPTY_PATH, &shift, sizeof shift) < 0)
+        return error_errno(err, errno, "cannot shift the owners of the image's files");
+    return steal_fd(&tree);
+}
+
+static int hand_over(int socket, int fd, struct error *err)
+{
+    if (fdpass_send(socket, "", 1, fd) < 0)
+        return error_errno(err, errno, "the jail's process ended early");
+    return 0;
+}
+
+static int hand_over_mounts(const struct child *child, int socket, pid_t process, struct error *err)
+{
+    const struct jail_process *jail = child->jail;
+    const struct machine_spec *spec = jail->spec;
+    cleanup_fd int image = mount_image(spec->image_path, process, err);
+    int result = image < 0 ? image : hand_over(socket, image, err);
+    bool as_root = !spec->user || strcmp(spec->user, "root") == 0;
+    uid_t owner = jail->first_user + (as_root ? 0 : 1000);
+    for (size_t i = 0; result == 0 && i < spec->volume_count; i++) {
+        cleanup_fd int tree = mount_volume(&spec->volumes[i], owner, err);
+        result = tree < 0 ? tree : hand_over(socket, tree, err);
+    }
+    return result;
+}
+
+/* Nothing more is heard when it has executed the agent; otherwise, why it could not. */
+static int hear_out(int socket, struct error *err)
+{
+    struct error said;
+    int none;
+    uint64_t deadline = clock_monotonic_ms() + START_TIMEOUT_MS;
+    int ready = wait_readable(&socket, 1, deadline, "the jail", err);
+    if (ready < 0)
+        return ready;
+    if (fdpass_receive(socket, &said, sizeof said, &none) != sizeof said)
+        return 0;
+    *err = said;
+    return -1;
+}
+
+/* The limits take hold while the child builds its root: on version 1 that is the longer part. */
+static int see_through(const struct child *child, int socket, pid_t process, struct error *err)
+{
+    const struct jail_process *jail = child->jail;
+    rlim_t files = jail->spec->open_files;
+    int result = map_ids(process, jail->first_user, err);
+    if (result == 0)
+        result = hand_over_mounts(child, socket, process, err);
+    if (result < 0)
+        return result;
+    if (files)
+        prlimit(process, RLIMIT_NOFILE, &(struct rlimit){files, files}, NULL);
+    if (!jail->cgroup->limits_at_birth)
+        cgroup_add(jail->cgroup, process);
+    cgroup_delegate(jail->cgroup, jail->first_user);
+    fdpass_send(socket, "", 1, -1);
+    return hear_out(socket, err);
+}
+
+static int describe_volumes(struct child *child, struct error *err)
+{
+    const struct machine_spec *spec = child->jail->spec;
+    if (spec->volume_count > VOLUMES_MAX)
+        return error_set(err, ERROR_LIMIT, "at most %d folders can be shared", VOLUMES_MAX);
+    for (size_t i = 0; i < spec->volume_count; i++) {
+        child->volumes[i] = (struct jail_volume){.tree = -1, .path = spec->volumes[i].guest_path};
+        child->guards_modes |= !spec->volumes[i].read_only;
+    }
+    child->root.volumes = child->volumes;
+    child->root.volume_count = spec->volume_count;
+    return 0;
+}
+
+int jail_process_start(const struct jail_process *jail, pid_t *process, int *pidfd,
+                       struct error *err)
+{
+    const struct machine_spec *spec = jail->spec;
+    int sockets[2];
+    *process = -1;
+    *pidfd = -1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return error_errno(err, errno, "cannot make a socket pair");
+    cleanup_fd int ours = sockets[0], group = cgroup_birthplace(jail->cgroup);
+    cleanup_fd int program = seal_agent(err);
+    struct child child = {.jail = jail,
+                          .root = {.place = jail->place,
+                                   .image = -1,
+                                   .memory_mb = spec->memory_mb,
+                                   .disk_mb = spec->disk_mb,
+                                   .files = spec->files},
+                          .program = program,
+                          .group = group,
+                          .parent = sockets[1]};
+    int result = program < 0 ? program : describe_volumes(&child, err);
+    if (result == 0)
+        result = spawn(&child, process, pidfd, err);
+    fd_close(sockets[1]);
+    if (result == 0)
+        result = see_through(&child, ours, *process, err);
+    if (result < 0 && *process > 0) {
+        kill(*process, SIGKILL);
+        waitpid(*process, NULL, 0);
+        *process = -1;
+        fd_close(steal_fd(pidfd));
+    }
+    return result;
+}

@@ -1,0 +1,34 @@
+/* What a jail sees of the world: a root made of an image, and little else. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct jail_volume {
+    int tree; /* a mount that is ready to be attached */
+    const char *path;
+};
+
+struct jail_root {
+    const char *place; /* an existing folder, used as a mount point out of everybody's sight */
+    int image;         /* a mount of the image */
+    const struct jail_volume *volumes;
+    size_t volume_count;
+    unsigned memory_mb;
+    unsigned disk_mb;
+    unsigned files; /* 0: one for each 16 KB of disk */
+};
+
+/* The disk of a jail is memory, and may take at most so much of it. */
+unsigned jail_disk_mb(unsigned disk_mb, unsigned memory_mb);
+
+/* Before ids change: opens what of the host is needed and can be named only now. */
+struct jail_sights {
+    int place;
+    int devices[6];
+};
+int root_look(const struct jail_root *root, struct jail_sights *sights, struct error *err);
+/* As the root of the new user namespace, in new mount and process namespaces: builds the root and
+ * moves into it. Nothing of the host can be named afterwards. */
+int root_enter(const struct jail_root *root, const struct jail_sights *sights, struct error *err);
