@@ -21,13 +21,28 @@ static struct {
     struct loop_timer *timers; /* the next one due first */
     struct loop_child *children;
     struct loop_watch signals;
+    void (*on_kill)(pid_t pid);
 } loop;
+
+void loop_inspect_killed(void (*inspect)(pid_t pid))
+{
+    loop.on_kill = inspect;
+}
+
+/* While it can still be looked at. */
+static void inspect_dead(void)
+{
+    siginfo_t dead = {0};
+    if (loop.on_kill && waitid(P_ALL, 0, &dead, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        dead.si_pid > 0 && dead.si_code == CLD_KILLED && dead.si_status == SIGKILL)
+        loop.on_kill(dead.si_pid);
+}
 
 static void reap(void)
 {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    while (inspect_dead(), (pid = waitpid(-1, &status, WNOHANG)) > 0) {
         struct loop_child *child = loop.children;
         while (child && child->pid != pid)
             child = child->next;

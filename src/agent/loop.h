@@ -51,3 +51,6 @@ void loop_timer_stop(struct loop_timer *timer);
 void loop_child_watch(struct loop_child *child, pid_t pid, void (*exited)(void *owner, int status),
                       void *owner);
 void loop_child_forget(struct loop_child *child);
+
+/* Calls `inspect` with every child that SIGKILL ended, before it is reaped. */
+void loop_inspect_killed(void (*inspect)(pid_t pid));

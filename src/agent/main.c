@@ -3,9 +3,10 @@
  *
  *   msb-agent          boots the machine it is the first process of, and serves its port
  *   msb-agent --fd N   serves the inherited descriptor N in the world it finds
- *   msb-agent --jail N GROUP
- *                      the same as the first process of a jail; GROUP is the inherited folder of
- *                      its control group, -1 when it has none
+ *   msb-agent --jail N GROUP MEMORY PROCESSES
+ *                      the same as the first process of a jail; the others are inherited folders
+ *                      of its control groups, -1 where it has none: that in which it may make its
+ *                      own, and those that limit memory and processes
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include "agent/context_manage.h"
 #include "agent/exec.h"
 #include "agent/file.h"
+#include "agent/group.h"
 #include "agent/language.h"
 #include "agent/limits.h"
 #include "agent/loop.h"
@@ -158,12 +160,14 @@ static bool read_descriptor(const char *text, int *fd)
 
 int main(int argc, char **argv)
 {
-    int fd, group;
+    int fd, group, memory, processes;
     if (argc == 3 && strcmp(argv[1], "--fd") == 0 && read_descriptor(argv[2], &fd) && fd >= 0)
         return serve(fd, -1, false);
-    if (argc == 4 && strcmp(argv[1], "--jail") == 0 && read_descriptor(argv[2], &fd) && fd >= 0 &&
-        read_descriptor(argv[3], &group)) {
+    if (argc == 6 && strcmp(argv[1], "--jail") == 0 && read_descriptor(argv[2], &fd) && fd >= 0 &&
+        read_descriptor(argv[3], &group) && read_descriptor(argv[4], &memory) &&
+        read_descriptor(argv[5], &processes)) {
         machine_set_jail();
+        group_set(memory, processes);
         return serve(fd, group, false);
     }
     /* The kernel hands on what it does not know of its command line, so arguments mean nothing. */

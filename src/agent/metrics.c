@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "agent/group.h"
 #include "agent/oom.h"
 #include "agent/scope.h"
 #include "base/file.h"
@@ -42,6 +43,8 @@ static uint64_t processor_time_us(void)
 static uint64_t count_processes(void)
 {
     int64_t counted = scope_count_processes();
+    if (counted < 0)
+        counted = group_processes() - 1; /* without us */
     if (counted >= 0)
         return (uint64_t)counted;
     uint64_t count = 0;
@@ -58,12 +61,14 @@ static void add_memory(struct buf *json)
 {
     cleanup_buf struct buf text = {0};
     struct error ignored;
-    if (file_read("/proc/meminfo", TEXT_MAX, &text, &ignored) < 0)
-        return;
-    uint64_t total = number_in(buf_text(&text), "MemTotal:") * 1024;
-    uint64_t available = number_in(buf_text(&text), "MemAvailable:") * 1024;
-    buf_printf(json, ",\"memory_used\":%" PRIu64 ",\"memory_total\":%" PRIu64, total - available,
-               total);
+    int64_t used = group_memory_used(), total = group_memory_limit();
+    if (used < 0 || total <= 0) {
+        if (file_read("/proc/meminfo", TEXT_MAX, &text, &ignored) < 0)
+            return;
+        total = (int64_t)number_in(buf_text(&text), "MemTotal:") * 1024;
+        used = total - (int64_t)number_in(buf_text(&text), "MemAvailable:") * 1024;
+    }
+    buf_printf(json, ",\"memory_used\":%" PRId64 ",\"memory_total\":%" PRId64, used, total);
 }
 
 /* The root is an overlay, which answers for the disk that is written to. */

@@ -11,9 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/group.h"
 #include "agent/loop.h"
 #include "agent/machine.h"
+#include "base/buf.h"
+#include "base/file.h"
 #include "base/json_text.h"
+#include "base/mem.h"
 
 #define RECORD_MAX 8192
 #define RECORDS_AT_ONCE 256
@@ -29,6 +33,14 @@ struct kill {
 static struct loop_watch watch = {.fd = -1};
 static struct kill kills[KILLS_MAX]; /* the latest ones */
 static uint64_t count;
+
+static void note_kill(pid_t pid, unsigned long scope, const char *name, size_t length)
+{
+    struct kill *kill = &kills[count++ % KILLS_MAX];
+    *kill = (struct kill){.pid = pid, .scope = scope};
+    memcpy(kill->name, name, length < NAME_SIZE ? length : NAME_SIZE - 1);
+    json_text_clean(kill->name);
+}
 
 /* The number behind the words if the message begins with them; `rest` follows the number. */
 static long number_behind(const char *message, const char *words, const char **rest)
@@ -51,10 +63,32 @@ static void take_message(const char *message)
     const char *end = pid > 0 ? strstr(rest, ") total-vm:") : NULL;
     if (!end || strncmp(rest, " (", 2) != 0 || end - rest - 2 >= NAME_SIZE)
         return;
-    struct kill *kill = &kills[count++ % KILLS_MAX];
-    *kill = (struct kill){.pid = (pid_t)pid, .scope = scope_number_of((pid_t)pid)};
-    memcpy(kill->name, rest + 2, (size_t)(end - rest - 2));
-    json_text_clean(kill->name);
+    note_kill((pid_t)pid, scope_number_of((pid_t)pid), rest + 2, (size_t)(end - rest - 2));
+}
+
+static bool jail_counts_more(void)
+{
+    int64_t counted = group_memory_kills();
+    return counted > 0 && (uint64_t)counted > count;
+}
+
+/* A child of ours in a jail. */
+static void on_killed(pid_t pid)
+{
+    cleanup_buf struct buf name = {0};
+    struct error ignored;
+    cleanup_free char *path = xasprintf("/proc/%d/comm", (int)pid);
+    if (!jail_counts_more() || file_read(path, NAME_SIZE + 1, &name, &ignored) < 0)
+        return;
+    note_kill(pid, scope_number_of(pid), buf_text(&name), strcspn(buf_text(&name), "\n"));
+}
+
+/* Others of the jail's processes were reaped by their parents, and nobody knows their names. */
+static void note_strangers(const struct scope *scope)
+{
+    static const char name[] = "a process";
+    while (jail_counts_more() && scope_number(scope))
+        note_kill(-1, scope_number(scope), name, sizeof name - 1);
 }
 
 static void take_record(char *record)
@@ -86,6 +120,8 @@ static void on_ready(void *owner, uint32_t events)
 
 void oom_open(void)
 {
+    if (machine_is_jail())
+        loop_inspect_killed(on_killed);
     int fd = machine_is_ours() ? open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
@@ -99,6 +135,7 @@ char *oom_find(const struct scope *scope, pid_t leader, bool failed, bool *itsel
     *itself = false;
     if (failed)
         read_log();
+    note_strangers(scope);
     for (size_t i = 0; i < KILLS_MAX; i++) {
         struct kill *kill = &kills[i];
         bool leads = kill->pid == leader;

@@ -1,6 +1,7 @@
 /*
- * Who was killed for want of memory, as the kernel's log tells it. Only in a machine of our own:
- * elsewhere the log speaks of others, too, and numbers processes differently.
+ * Who was killed for want of memory. In a machine of our own the kernel's log tells it; elsewhere
+ * the log speaks of others, too, and numbers processes differently. A jail's control group counts
+ * its kills, which are matched with processes that end that way.
  */
 #pragma once
 

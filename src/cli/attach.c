@@ -431,7 +431,7 @@ static void tell_place(const struct attachment *a)
 {
     if (!a->request->verbose || !a->ready)
         return;
-    fprintf(stderr, "Ran in a machine of its own: %s.\n", a->place);
+    fprintf(stderr, "Ran in a sandbox of its own: %s.\n", a->place);
     fprintf(stderr, "Ready after %.0f ms, ", (double)(a->ready - a->began) / 1000.0);
     if (a->first_output)
         fprintf(stderr, "first output after %.0f ms, ",

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -97,6 +98,7 @@ static char *make_group(const char *hierarchy)
     cleanup_free char *folder = xasprintf("%s/%d", parent, (int)getpid());
     if (mkdir(folder, 0755) < 0 && errno != EEXIST)
         return NULL;
+    chmod(folder, 0755); /* whatever the umask says: an agent looks at it with an id of its own */
     return steal_pointer(&folder);
 }
 
@@ -118,6 +120,44 @@ void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits)
 int cgroup_birthplace(const struct cgroup *group)
 {
     return group->tree ? open(group->tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+/* On version 2 alone one folder is all of them. */
+static const char *folder_of(const struct cgroup *group, enum cgroup_view view)
+{
+    if (view == CGROUP_TREE || is_unified())
+        return group->tree;
+    return group->folders[view == CGROUP_MEMORY ? 0 : 1];
+}
+
+int cgroup_show(const struct cgroup *group, enum cgroup_view view)
+{
+    const char *folder = folder_of(group, view);
+    return folder ? open_tree(AT_FDCWD, folder, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) : -1;
+}
+
+/* The number behind the word in a file of the group; "" is its beginning, 0: it is not there. */
+static uint64_t number_of(const char *folder, const char *file, const char *word)
+{
+    cleanup_buf struct buf text = {0};
+    struct error ignored;
+    cleanup_free char *path = xasprintf("%s/%s", folder ? folder : "", file);
+    if (!folder || file_read(path, 65536, &text, &ignored) < 0)
+        return 0;
+    const char *at = strstr(buf_text(&text), word);
+    return at ? strtoull(at + strlen(word), NULL, 10) : 0;
+}
+
+uint64_t cgroup_cpu_us(const struct cgroup *group)
+{
+    return number_of(group->tree, "cpu.stat", "usage_usec ");
+}
+
+uint64_t cgroup_memory_bytes(const struct cgroup *group)
+{
+    const char *folder = folder_of(group, CGROUP_MEMORY);
+    uint64_t bytes = number_of(folder, "memory.current", "");
+    return bytes ? bytes : number_of(folder, "memory.usage_in_bytes", "");
 }
 
 void cgroup_delegate(const struct cgroup *group, uid_t user)

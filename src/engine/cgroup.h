@@ -29,6 +29,12 @@ struct cgroup_limits {
 void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits);
 /* For clone3 with CLONE_INTO_CGROUP: a process born inside. -1 where only cgroup_add will do. */
 int cgroup_birthplace(const struct cgroup *group);
+/* One of its groups as a mount without a way up: -1 where there is none. */
+enum cgroup_view { CGROUP_TREE, CGROUP_MEMORY, CGROUP_PROCESSES };
+int cgroup_show(const struct cgroup *group, enum cgroup_view view);
+/* What everything in the group took so far. */
+uint64_t cgroup_cpu_us(const struct cgroup *group);
+uint64_t cgroup_memory_bytes(const struct cgroup *group);
 /* Lets a user make groups below the version 2 one and move processes between them. */
 void cgroup_delegate(const struct cgroup *group, uid_t user);
 /* Stops or continues everything in the group. Needs version 2. */

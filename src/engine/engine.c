@@ -75,6 +75,8 @@ struct machine_usage machine_usage(const struct machine *machine)
     struct timespec spent = {0};
     if (machine->process <= 0)
         return (struct machine_usage){0};
+    if (machine->ops->usage)
+        return machine->ops->usage(machine);
     if (clock_getcpuclockid(machine->process, &clock) == 0)
         clock_gettime(clock, &spent);
     return (struct machine_usage){

@@ -9,6 +9,8 @@ struct machine_ops {
     int (*resume)(struct machine *machine, struct error *err);
     /* A reason that the engine knows of replaces err. May be NULL. */
     void (*explain)(struct machine *machine, struct error *err);
+    /* NULL: what the process takes by itself. */
+    struct machine_usage (*usage)(const struct machine *machine);
     /* Frees what the engine added, the structure included. The process is dead by then. */
     void (*release)(struct machine *machine);
 };

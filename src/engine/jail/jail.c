@@ -16,9 +16,6 @@
 #include "engine/machine.h"
 
 #define GREETING_MS 10000
-/* What the agent needs beside the sandbox's own memory and processes. */
-#define OVERHEAD_MB 16
-#define AGENT_PROCESSES 4
 /* Ranges of host ids that no account has, above those of machines. */
 #define FIRST_HOST_USER 2000000000u
 #define RANGES 34000u
@@ -77,6 +74,12 @@ static int resume_jail(struct machine *machine, struct error *err)
     return cgroup_freeze(&machine->cgroup, false, err);
 }
 
+static struct machine_usage measure_jail(const struct machine *machine)
+{
+    return (struct machine_usage){.cpu_us = cgroup_cpu_us(&machine->cgroup),
+                                  .memory_bytes = cgroup_memory_bytes(&machine->cgroup)};
+}
+
 static void release_jail(struct machine *machine)
 {
     fd_close(((struct jail_machine *)machine)->range);
@@ -86,6 +89,7 @@ static void release_jail(struct machine *machine)
 static const struct machine_ops ops = {
     .pause = pause_jail,
     .resume = resume_jail,
+    .usage = measure_jail,
     .release = release_jail,
 };
 
@@ -97,11 +101,10 @@ static struct jail_machine *make_machine(const struct machine_spec *spec)
     made->range = -1;
     base->cpu_percent = spec->cpu_percent ? spec->cpu_percent : spec->cpus * 100;
     snprintf(base->accelerator, sizeof base->accelerator, "native");
+    /* The agent is one process more than was asked for. */
     cgroup_create(&base->cgroup,
-                  &(struct cgroup_limits){
-                      .memory_bytes = (uint64_t)(spec->memory_mb + OVERHEAD_MB) << 20,
-                      .processes = spec->processes + AGENT_PROCESSES,
-                  });
+                  &(struct cgroup_limits){.memory_bytes = (uint64_t)spec->memory_mb << 20,
+                                          .processes = spec->processes + 1});
     cgroup_limit_cpu(&base->cgroup, base->cpu_percent);
     return made;
 }

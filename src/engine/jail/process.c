@@ -33,17 +33,20 @@
 
 #define START_TIMEOUT_MS 10000
 #define VOLUMES_MAX 64
+/* Descriptors of the agent, which sets the limit of what it starts itself. */
+#define FILES_MIN 65536
+#define GROUPS 3
 /* Numbers of the descriptors inside. */
-enum { FD_AGENT = 3, FD_GROUP, FD_PROGRAM, FD_PARENT, FD_COUNT };
+enum { FD_AGENT = 3, FD_GROUPS, FD_PROGRAM = FD_GROUPS + GROUPS, FD_PARENT, FD_COUNT };
 
 struct child {
     const struct jail_process *jail;
     struct jail_root root;
     struct jail_volume volumes[VOLUMES_MAX];
     bool guards_modes;
-    int program; /* the agent */
-    int group;   /* folder of the control group, or -1 */
-    int parent;  /* our end of the conversation with the caller */
+    int program;        /* the agent */
+    int groups[GROUPS]; /* by cgroup_view; -1 where there is none */
+    int parent;         /* our end of the conversation with the caller */
 };
 
 /* ---- inside the new process ---------------------------------------------------------------- */
@@ -58,22 +61,19 @@ static int become_root(struct error *err)
 /* The agent's world is closed: exactly these descriptors, whatever else was open. */
 static int arrange_descriptors(struct child *child, struct error *err)
 {
-    const int wanted[] = {open("/dev/null", O_RDWR | O_CLOEXEC),
-                          -1,
-                          child->jail->stderr_fd,
-                          child->jail->agent,
-                          child->group,
-                          child->program,
-                          child->parent};
-    int moved[FD_COUNT];
+    int wanted[FD_COUNT] = {open("/dev/null", O_RDWR | O_CLOEXEC), child->jail->stderr_fd,
+                            child->jail->stderr_fd, child->jail->agent};
+    memcpy(wanted + FD_GROUPS, child->groups, sizeof child->groups);
+    wanted[FD_PROGRAM] = child->program;
+    wanted[FD_PARENT] = child->parent;
     for (int i = 0; i < FD_COUNT; i++)
-        moved[i] = fcntl(wanted[i == 1 ? 2 : i], F_DUPFD_CLOEXEC, 512);
+        wanted[i] = fcntl(wanted[i], F_DUPFD_CLOEXEC, 512);
     for (int i = 0; i < FD_COUNT; i++) {
-        if (moved[i] >= 0 && dup2(moved[i], i) < 0)
+        if (wanted[i] >= 0 && dup2(wanted[i], i) < 0)
             return error_errno(err, errno, "cannot arrange descriptors");
+        if (wanted[i] < 0)
+            close(i);
     }
-    if (moved[FD_GROUP] < 0)
-        close(FD_GROUP);
     close_range(FD_COUNT, ~0U, 0);
     fcntl(FD_PROGRAM, F_SETFD, FD_CLOEXEC);
     fcntl(FD_PARENT, F_SETFD, FD_CLOEXEC);
@@ -157,10 +157,12 @@ static int shut_in(const struct child *child, struct error *err)
 
 static _Noreturn void execute_agent(const struct child *child, struct error *err)
 {
-    char agent[16], group[16];
-    snprintf(agent, sizeof agent, "%d", FD_AGENT);
-    snprintf(group, sizeof group, "%d", child->group >= 0 ? FD_GROUP : -1);
-    char *argv[] = {"msb-agent", "--jail", agent, group, NULL};
+    char numbers[1 + GROUPS][16];
+    snprintf(numbers[0], sizeof numbers[0], "%d", FD_AGENT);
+    for (int i = 0; i < GROUPS; i++)
+        snprintf(numbers[1 + i], sizeof numbers[0], "%d",
+                 child->groups[i] >= 0 ? FD_GROUPS + i : -1);
+    char *argv[] = {"msb-agent", "--jail", numbers[0], numbers[1], numbers[2], numbers[3], NULL};
     execveat(FD_PROGRAM, "", argv, (char *[]){NULL}, AT_EMPTY_PATH);
     error_errno(err, errno, "cannot execute the agent");
     fdpass_send(child->parent, err, sizeof *err, -1);
@@ -205,13 +207,13 @@ static int seal_agent(struct error *err)
 
 static int spawn(struct child *child, pid_t *process, int *pidfd, struct error *err)
 {
+    cleanup_fd int group = cgroup_birthplace(child->jail->cgroup);
     struct clone_args args = {
         .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-                 CLONE_NEWUTS | CLONE_NEWTIME | CLONE_PIDFD |
-                 (child->group >= 0 ? CLONE_INTO_CGROUP : 0),
+                 CLONE_NEWUTS | CLONE_NEWTIME | CLONE_PIDFD | (group >= 0 ? CLONE_INTO_CGROUP : 0),
         .pidfd = (uintptr_t)pidfd,
         .exit_signal = SIGCHLD,
-        .cgroup = child->group >= 0 ? (unsigned)child->group : 0,
+        .cgroup = group >= 0 ? (unsigned)group : 0,
     };
     *process = (pid_t)syscall(SYS_clone3, &args, sizeof args);
     if (*process == 0)
@@ -291,14 +293,13 @@ static int hear_out(int socket, struct error *err)
 static int see_through(const struct child *child, int socket, pid_t process, struct error *err)
 {
     const struct jail_process *jail = child->jail;
-    rlim_t files = jail->spec->open_files;
+    rlim_t files = jail->spec->open_files > FILES_MIN ? jail->spec->open_files : FILES_MIN;
     int result = map_ids(process, jail->first_user, err);
     if (result == 0)
         result = hand_over_mounts(child, socket, process, err);
     if (result < 0)
         return result;
-    if (files)
-        prlimit(process, RLIMIT_NOFILE, &(struct rlimit){files, files}, NULL);
+    prlimit(process, RLIMIT_NOFILE, &(struct rlimit){files, files}, NULL);
     if (!jail->cgroup->limits_at_birth)
         cgroup_add(jail->cgroup, process);
     cgroup_delegate(jail->cgroup, jail->first_user);
@@ -329,7 +330,7 @@ int jail_process_start(const struct jail_process *jail, pid_t *process, int *pid
     *pidfd = -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return error_errno(err, errno, "cannot make a socket pair");
-    cleanup_fd int ours = sockets[0], group = cgroup_birthplace(jail->cgroup);
+    cleanup_fd int ours = sockets[0];
     cleanup_fd int program = seal_agent(err);
     struct child child = {.jail = jail,
                           .root = {.place = jail->place,
@@ -338,12 +339,15 @@ int jail_process_start(const struct jail_process *jail, pid_t *process, int *pid
                                    .disk_mb = spec->disk_mb,
                                    .files = spec->files},
                           .program = program,
-                          .group = group,
                           .parent = sockets[1]};
+    for (int i = 0; i < GROUPS; i++)
+        child.groups[i] = cgroup_show(jail->cgroup, (enum cgroup_view)i);
     int result = program < 0 ? program : describe_volumes(&child, err);
     if (result == 0)
         result = spawn(&child, process, pidfd, err);
     fd_close(sockets[1]);
+    for (int i = 0; i < GROUPS; i++)
+        fd_close(child.groups[i]);
     if (result == 0)
         result = see_through(&child, ours, *process, err);
     if (result < 0 && *process > 0) {
