@@ -167,6 +167,7 @@ int main(int argc, char **argv)
         read_descriptor(argv[3], &group) && read_descriptor(argv[4], &memory) &&
         read_descriptor(argv[5], &processes)) {
         machine_set_jail();
+        prctl(PR_SET_DUMPABLE, 0); /* nobody in here looks into us */
         group_set(memory, processes);
         return serve(fd, group, false);
     }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Packages installed in running sandboxes. What pip and npm print, and what it means, is tried in
 # test_packages.c.
+# shellcheck disable=SC2154 # stderr is set by bats
 load helpers
 
 @test "packages come from a folder, and each has its own result" {

@@ -1,0 +1,199 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2154 # variables meant inside; stderr is set by bats
+# The jail engine: what stands around it is tried for real, from inside, as user and as root.
+
+load helpers
+
+setup_file() {
+    [ "$(id -u)" -eq 0 ] || return 0
+    export MSB_ENGINE=jail
+    msb prepare python >&2
+    msb stop --all >&2
+    start_box wall --memory 256 --processes 200 >&2
+}
+
+setup() {
+    needs_root
+    export MSB_ENGINE=jail
+}
+
+# The box is for all tests, also when one has failed.
+teardown() {
+    :
+}
+
+# attempts NAME…: none of them works, whoever tries
+attempts() {
+    local user
+    for user in user root; do
+        msb exec wall --user "$user" -- python3 - "$@" <"$BATS_TEST_DIRNAME/jail_attempts.py"
+    done
+}
+
+@test "it is listed as what it is" {
+    run msb ps
+    assert_contains "$output" "jail/native"
+    assert_equal "$(status_of wall guest_kernel)" "$(uname -r)"
+}
+
+@test "mounts cannot be changed" {
+    attempts mounts
+}
+
+@test "namespaces cannot be made or entered" {
+    attempts namespaces
+}
+
+@test "other processes, the agent among them, cannot be looked into" {
+    attempts other_processes
+}
+
+@test "keys are out of reach" {
+    attempts keys
+}
+
+@test "calls with a history do not exist" {
+    attempts risky_calls
+}
+
+@test "modules, clocks, reboots are not for a jail" {
+    attempts kernel
+}
+
+@test "sockets are of the ordinary kinds only" {
+    attempts sockets
+}
+
+@test "no other personality, no 32-bit calls" {
+    attempts personality old_calls
+}
+
+@test "nothing is typed into a terminal by TIOCSTI" {
+    attempts terminals
+}
+
+@test "devices are those that only compute" {
+    attempts devices
+}
+
+@test "the kernel's files can be neither written nor read for secrets" {
+    attempts kernel_files
+}
+
+@test "control groups are not to be seen" {
+    attempts groups
+}
+
+@test "no privileges, and no way to any" {
+    attempts privileges descriptors
+}
+
+@test "the root is the top" {
+    attempts ways_up
+}
+
+@test "files of the host cannot be seen or written" {
+    local secret=$BATS_TEST_TMPDIR/secret
+    echo hidden >"$secret"
+    chmod 644 "$secret"
+    run msb exec wall -- sh -c "cat $secret /proc/1/root$secret ../../../..$secret; ls $MSB_HOME"
+    [[ $output != *hidden* ]]
+    msb exec wall --user root -- sh -c 'echo changed >/etc/issue; echo changed >/usr/bin/yes'
+    run msb exe python -- sh -c 'cat /etc/issue; true'
+    [[ $output != *changed* ]]
+    [[ $(cat /etc/issue) != changed ]]
+}
+
+@test "sandboxes do not see each other" {
+    start_box other
+    msb exec other -- sh -c 'echo secret >/dev/shm/file; echo secret >/tmp/file; sleep 1000 & exec 3<>/dev/null'
+    run msb exec wall -- sh -c 'cat /dev/shm/file /tmp/file; ps ax'
+    [[ $output != *secret* && $output != *"sleep 1000"* ]]
+    msb stop other
+}
+
+@test "there is no network but loopback, and that is not the host's" {
+    run msb exec wall -- python3 -c '
+import socket
+print([name for _, name in socket.if_nameindex()])
+server = socket.create_server(("127.0.0.1", 80))
+socket.create_connection(("127.0.0.1", 80))
+try:
+    socket.create_connection(("192.0.2.1", 80), 2)
+except OSError as reason:
+    print(reason.strerror)'
+    assert_equal "$output" "['lo']
+Network is unreachable"
+}
+
+@test "the host runs its processes with ids of nobody" {
+    local process
+    process=$(status_of wall machine_pid)
+    [ "$(stat -c %u "/proc/$process")" -ge 2000000000 ]
+    start_box other
+    [ "$(stat -c %u "/proc/$process")" != "$(stat -c %u "/proc/$(status_of other machine_pid)")" ]
+    msb stop other
+}
+
+@test "the keeper's descriptors do not leak to the agent" {
+    local process
+    process=$(status_of wall machine_pid)
+    run find "/proc/$process/fd" -lname "$MSB_HOME/*"
+    assert_equal "$output" ""
+    assert_equal "$(readlink "/proc/$process/cwd")" /
+}
+
+@test "a shared folder: the user's own, and nothing can be planted" {
+    mkdir "$BATS_TEST_TMPDIR/shared"
+    chown 1234:1234 "$BATS_TEST_TMPDIR/shared"
+    run msb exe python -v "$BATS_TEST_TMPDIR/shared:/some/where" -- sh -c '
+        cd /some/where && cp /bin/true t; chmod 6755 t; python3 -c "
+import os
+os.open(\"u\", os.O_CREAT | os.O_WRONLY, 0o4755)"; stat -c %u:%a t'
+    assert_contains "$output" 1000:755
+    [ ! -e "$BATS_TEST_TMPDIR/shared/u" ]
+    assert_equal "$(stat -c %u:%g:%a "$BATS_TEST_TMPDIR/shared/t")" 1234:1234:755
+    run msb exe python -v "$BATS_TEST_TMPDIR/shared:/some/where:ro" -- touch /some/where/x
+    assert_contains "$output" "Read-only file system"
+}
+
+@test "paused, nothing runs; resumed, it goes on" {
+    run timeout 60 python3 "$BATS_TEST_DIRNAME/pause.py" wall
+    assert_equal "$status" 0
+}
+
+@test "tools of every day work" {
+    run msb exec wall -- sh -c '
+        set -e
+        cd /tmp
+        python3 -c "import multiprocessing as m, subprocess, threading, ssl, sqlite3, socket
+pool = m.Pool(2); assert pool.map(abs, [-1, 2]) == [1, 2]; pool.close()"
+        tar cf x.tar /etc/passwd && tar tf x.tar | grep -q passwd
+        find / -xdev -name passwd >/dev/null 2>&1 || true
+        bash -c "cat <(echo works) | tee out; sleep 0.1 & wait"
+        ps ax >/dev/null; kill -0 $$; nice true; timeout 5 true; setsid true'
+    assert_equal "$status" 0
+}
+
+@test "after kill -9 of a keeper nothing is left" {
+    start_box doomed
+    local keeper machine
+    keeper=$(status_of doomed keeper_pid)
+    machine=$(status_of doomed machine_pid)
+    "$MSB" exec doomed -- sleep 1000 </dev/null >/dev/null 2>&1 3>&- &
+    kill -9 "$keeper"
+    within 5 is_gone "$machine"
+    msb ps
+    [ ! -d "/sys/fs/cgroup/unified/msb/$keeper" ] && [ ! -d "/sys/fs/cgroup/memory/msb/$keeper" ]
+    [ ! -d "$(state_folder doomed)" ]
+}
+
+@test "engines that do not exist are refused by name" {
+    run --separate-stderr msb exe python --engine cage -- true
+    assert_refused 2 "there is no engine \"cage\""
+}
+
+@test "nothing is left" {
+    msb stop --all
+    assert_nothing_left
+}
