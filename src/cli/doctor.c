@@ -17,6 +17,7 @@
 #include "base/process.h"
 #include "cli/command.h"
 #include "engine/cgroup.h"
+#include "engine/jail/jail.h"
 #include "engine/vm/host.h"
 #include "engine/vm/kernel.h"
 #include "image/image.h"
@@ -127,6 +128,18 @@ static void check_cgroups(struct finding *finding)
     found(finding, CHECK_NOTE, detail, "run msb as root, or have the memory controller delegated");
 }
 
+static void check_jail(struct finding *finding)
+{
+    const char *missing = jail_missing();
+    if (!missing) {
+        found(finding, CHECK_OK, "--engine jail works: native speed, the host's kernel", "");
+        return;
+    }
+    cleanup_free char *detail = xasprintf("--engine jail does not work: %s", missing);
+    found(finding, CHECK_NOTE, detail,
+          geteuid() ? "run msb as root; machines need no root" : "modprobe erofs overlay");
+}
+
 static void check_home(struct finding *finding)
 {
     struct error err;
@@ -217,6 +230,7 @@ static const struct {
     {"namespaces", check_user_namespaces},
     {"system calls", check_seccomp},
     {"memory caps", check_cgroups},
+    {"jail", check_jail},
     {"home", check_home},
     {"template tools", check_template_tools},
     {"kernel", check_kernel},

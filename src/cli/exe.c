@@ -174,7 +174,7 @@ static const struct option option_table[] = {
     {'T', "no-tty", OPTION_FLAG, &options.work.no_terminal, NULL,
      "no terminal inside, even if there is one here"},
     {0, "engine", OPTION_TEXT, &options.engine, "NAME",
-     "vm: a machine; jail: the host's kernel, faster, a thinner wall (vm; MSB_ENGINE)"},
+     "what isolates it: vm or jail (vm; MSB_ENGINE)"},
     {0, "kernel", OPTION_TEXT, &options.kernel, "FILE",
      "another kernel than Debian's (MSB_KERNEL)"},
     {0, "accel", OPTION_TEXT, &options.accelerator, "NAME", "kvm or tcg (the best that works)"},
@@ -192,7 +192,9 @@ const struct command exe_command = {
     .description =
         "Starts a sandbox from IMAGE (microsandbox/python or microsandbox/node, python and node\n"
         "for short), runs COMMAND in it and removes it again. The sandbox is a machine with a\n"
-        "kernel of its own; of the host it sees only the folders given with --volume.\n"
+        "kernel of its own; of the host it sees only the folders given with --volume. With\n"
+        "--engine jail (needs root) it shares the host's kernel instead: native speed on hosts\n"
+        "without hardware virtualisation, behind a thinner wall.\n"
         "\n"
         "It has no network but what is opened: --port leads connections in (to 127.0.0.1 unless\n"
         "ADDR says otherwise), --network lets programs inside out through a proxy that http_proxy\n"

@@ -116,9 +116,10 @@ const struct command ps_command = {
     .summary = "list running sandboxes",
     .usage = "ps [OPTIONS]",
     .description =
-        "Lists the sandboxes that run, with what isolates each of them: the engine (vm) and how\n"
-        "it runs (kvm on the processor itself, tcg in an emulator). Removes what sandboxes whose\n"
-        "keeper was killed have left behind.",
+        "Lists the sandboxes that run, with what isolates each of them: the engine (vm or jail) "
+        "and\n"
+        "how it runs (kvm and native on the processor itself, tcg in an emulator). Removes what\n"
+        "sandboxes whose keeper was killed have left behind.",
     .examples = "  msb ps\n"
                 "  msb ps --json\n",
     .options = option_table,

@@ -25,20 +25,43 @@ struct jail_machine {
     int range; /* holds our range of ids */
 };
 
-static int check_user(struct error *err)
+static bool kernel_has(const char *file_system)
 {
-    if (geteuid() == 0)
+    struct error ignored;
+    cleanup_buf struct buf list = {0};
+    cleanup_free char *line = xasprintf("\t%s\n", file_system);
+    return file_read("/proc/filesystems", 65536, &list, &ignored) == 0 &&
+           strstr(buf_text(&list), line);
+}
+
+const char *jail_missing(void)
+{
+    const char *why;
+    if (geteuid() != 0)
+        return "only root may mount an image and give a jail users of its own";
+    if (!kernel_has("erofs"))
+        return "the kernel has no erofs, the file system of images";
+    if (!kernel_has("overlay"))
+        return "the kernel has no overlay file system";
+    if (!cgroup_available(&why))
+        return "there are no control groups to limit it with";
+    return NULL;
+}
+
+static int check_host(struct error *err)
+{
+    const char *missing = jail_missing();
+    if (!missing)
         return 0;
-    error_set(err, ERROR_MISSING,
-              "the jail engine needs root: only root may mount the image and "
-              "give the jail users of its own");
-    return error_hint(err, "run msb as root, or leave out --engine jail: machines need no root");
+    error_set(err, ERROR_MISSING, "the jail engine cannot be used here: %s", missing);
+    return error_hint(err, geteuid() ? "run msb as root, or use --engine vm, which needs no root"
+                                     : "modprobe erofs overlay, or use --engine vm");
 }
 
 static int jail_prepare(const struct machine_spec *spec, struct error *err)
 {
     (void)spec;
-    return check_user(err);
+    return check_host(err);
 }
 
 /*
@@ -141,7 +164,7 @@ static int jail_start(const struct machine_spec *spec, const char *folder, struc
                       struct error *err)
 {
     cleanup_free char *place = xasprintf("%s/root", folder);
-    int result = check_user(err);
+    int result = check_host(err);
     if (result == 0)
         result = folder_make(place, 0700, err);
     if (result < 0)

@@ -4,3 +4,6 @@
 #include "engine/engine.h"
 
 extern const struct engine jail_engine;
+
+/* Whether jails can be made here: NULL, or what is missing. */
+const char *jail_missing(void);
