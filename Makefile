@@ -100,7 +100,7 @@ FUZZ_HOST    = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/sandbox/,c
 FUZZ_frame   = $(FUZZ_HOST)
 FUZZ_proxy   = $(FUZZ_HOST)
 FUZZ_agent   = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/agent/,account.c \
-               exec_request.c file_request.c limits.c loop.c machine.c scope.c settings.c \
+               exec_request.c file_request.c limits.c loop.c machine.c privileges.c scope.c settings.c \
                spawn.c)
 fuzz: fuzz-frame fuzz-agent fuzz-proxy
 fuzz-%:

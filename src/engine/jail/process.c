@@ -28,6 +28,7 @@
 #include "engine/agent_program.h"
 #include "engine/ids.h"
 #include "engine/jail/filter.h"
+#include "engine/jail/image_mount.h"
 #include "engine/jail/root.h"
 #include "engine/mounts.h"
 
@@ -234,18 +235,16 @@ static int map_ids(pid_t process, uid_t first_user, struct error *err)
 }
 
 /* The image, read-only, its owners shifted to the jail's ids. */
-static int mount_image(const char *path, pid_t process, struct error *err)
+static int mount_shifted_image(const char *path, pid_t process, struct error *err)
 {
     char space_path[64];
     snprintf(space_path, sizeof space_path, "/proc/%d/ns/user", (int)process);
     cleanup_fd int space = open(space_path, O_RDONLY | O_CLOEXEC);
     if (space < 0)
         return error_errno(err, errno, "cannot open %s", space_path);
-    const struct mount_option options[] = {{"source", path}, {"ro", NULL}, {0}};
-    cleanup_fd int tree =
-        mount_make("erofs", options, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+    cleanup_fd int tree = image_mount(path, err);
     if (tree < 0)
-        return error_wrap(err, "cannot mount the image");
+        return tree;
     struct mount_attr shift = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)space};
     if (mount_setattr(tree, "", AT_EMPTY_PATH, &shift, sizeof shift) < 0)
         return error_errno(err, errno, "cannot shift the owners of the image's files");
@@ -263,7 +262,7 @@ static int hand_over_mounts(const struct child *child, int socket, pid_t process
 {
     const struct jail_process *jail = child->jail;
     const struct machine_spec *spec = jail->spec;
-    cleanup_fd int image = mount_image(spec->image_path, process, err);
+    cleanup_fd int image = mount_shifted_image(spec->image_path, process, err);
     int result = image < 0 ? image : hand_over(socket, image, err);
     bool as_root = !spec->user || strcmp(spec->user, "root") == 0;
     uid_t owner = jail->first_user + (as_root ? 0 : 1000);
