@@ -152,7 +152,8 @@ static _Noreturn void run_child(const struct spawn *spawn, int report_fd)
     if (spawn->terminal && ioctl(0, TIOCSCTTY, 0) < 0)
         fail(report, STAGE_SETUP);
     setrlimit(RLIMIT_NOFILE, &file_limit);
-    setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+    /* 1 stands for none at all; with 0 a program of the host that takes core dumps still would. */
+    setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1});
     umask(022);
     restore_score();
     if (machine_is_jail() && !privileges_prepare_drop())

@@ -183,12 +183,24 @@ int cgroup_freeze(const struct cgroup *group, bool frozen, struct error *err)
     return 0;
 }
 
-void cgroup_add(const struct cgroup *group, pid_t process)
+bool cgroup_holds(const struct cgroup *group, const struct cgroup_limits *limits)
 {
-    for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
-        if (group->folders[i])
-            put_number(group->folders[i], "cgroup.procs", (uint64_t)process);
-    }
+    const char *memory = folder_of(group, CGROUP_MEMORY);
+    uint64_t bytes = number_of(memory, "memory.max", "");
+    if (!bytes)
+        bytes = number_of(memory, "memory.limit_in_bytes", "");
+    return bytes && bytes <= limits->memory_bytes &&
+           number_of(folder_of(group, CGROUP_PROCESSES), "pids.max", "") == limits->processes;
+}
+
+bool cgroup_add(const struct cgroup *group, pid_t process)
+{
+    bool good = true;
+    char number[16];
+    snprintf(number, sizeof number, "%d", (int)process);
+    for (size_t i = 0; i < CGROUP_FOLDERS; i++)
+        good &= !group->folders[i] || put(group->folders[i], "cgroup.procs", number);
+    return good;
 }
 
 /* With the groups below, of which the kernel may still be letting go. */

@@ -188,6 +188,22 @@ pool = m.Pool(2); assert pool.map(abs, [-1, 2]) == [1, 2]; pool.close()"
     [ ! -d "$(state_folder doomed)" ]
 }
 
+@test "so it is when the sandbox was paused" {
+    start_box frozen
+    local keeper machine
+    keeper=$(status_of frozen keeper_pid)
+    machine=$(status_of frozen machine_pid)
+    PYTHONPATH=$BATS_TEST_DIRNAME python3 -c '
+import sys
+from keeper_client import PAUSE, Keeper
+with Keeper(sys.argv[1], "frozen") as keeper:
+    keeper.ask(PAUSE)' "$MSB_HOME"
+    kill -9 "$keeper"
+    within 5 is_gone "$machine"
+    msb ps
+    [ ! -d "$(state_folder frozen)" ]
+}
+
 @test "engines that do not exist are refused by name" {
     run --separate-stderr msb exe python --engine cage -- true
     assert_refused 2 "there is no engine \"cage\""

@@ -124,12 +124,22 @@ static struct jail_machine *make_machine(const struct machine_spec *spec)
     made->range = -1;
     base->cpu_percent = spec->cpu_percent ? spec->cpu_percent : spec->cpus * 100;
     snprintf(base->accelerator, sizeof base->accelerator, "native");
-    /* The agent is one process more than was asked for. */
-    cgroup_create(&base->cgroup,
-                  &(struct cgroup_limits){.memory_bytes = (uint64_t)spec->memory_mb << 20,
-                                          .processes = spec->processes + 1});
-    cgroup_limit_cpu(&base->cgroup, base->cpu_percent);
     return made;
+}
+
+/* A machine has limits by what it is; a jail has none but these. */
+static int set_limits(const struct machine_spec *spec, struct machine *base, struct error *err)
+{
+    /* The agent is one process more than was asked for. */
+    const struct cgroup_limits limits = {.memory_bytes = (uint64_t)spec->memory_mb << 20,
+                                         .processes = spec->processes + 1};
+    cgroup_create(&base->cgroup, &limits);
+    cgroup_limit_cpu(&base->cgroup, base->cpu_percent);
+    if (cgroup_holds(&base->cgroup, &limits))
+        return 0;
+    error_set(err, ERROR_MISSING, "the host cannot limit the memory and processes of a jail");
+    return error_hint(err, "enable the controllers memory and pids of its control groups, or use "
+                           "--engine vm");
 }
 
 static int start_agent(const struct machine_spec *spec, const char *place,
@@ -171,7 +181,9 @@ static int jail_start(const struct machine_spec *spec, const char *folder, struc
         return result;
     struct jail_machine *made = make_machine(spec);
     struct machine *base = &made->base;
-    result = start_agent(spec, place, made, err);
+    result = set_limits(spec, base, err);
+    if (result == 0)
+        result = start_agent(spec, place, made, err);
     if (result == 0)
         result = agent_greeting(base->agent, GREETING_MS, base->kernel, sizeof base->kernel, err);
     if (result < 0) {

@@ -37,6 +37,7 @@
 /* Descriptors of the agent, which sets the limit of what it starts itself. */
 #define FILES_MIN 65536
 #define GROUPS 3
+#define FIRST_USER 1000
 /* Numbers of the descriptors inside. */
 enum { FD_AGENT = 3, FD_GROUPS, FD_PROGRAM = FD_GROUPS + GROUPS, FD_PARENT, FD_COUNT };
 
@@ -106,7 +107,7 @@ static int keep_few_capabilities(struct error *err)
 /* Keys of whoever started us stay outside. */
 static int set_own_limits(struct error *err)
 {
-    struct rlimit none = {0, 0};
+    struct rlimit none = {1, 1}; /* 0 would still start the host's program for core dumps */
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
         return error_errno(err, errno, "cannot make a keyring");
     if (setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
@@ -258,14 +259,23 @@ static int hand_over(int socket, int fd, struct error *err)
     return 0;
 }
 
+/* To whom shared folders belong inside: who runs things there, by number or as our images name it.
+ */
+static uid_t user_of(const struct machine_spec *spec)
+{
+    if (!spec->user || strcmp(spec->user, "root") == 0)
+        return 0;
+    unsigned long number = strtoul(spec->user, NULL, 10);
+    return number > 0 && number < JAIL_USERS ? (uid_t)number : FIRST_USER;
+}
+
 static int hand_over_mounts(const struct child *child, int socket, pid_t process, struct error *err)
 {
     const struct jail_process *jail = child->jail;
     const struct machine_spec *spec = jail->spec;
     cleanup_fd int image = mount_shifted_image(spec->image_path, process, err);
     int result = image < 0 ? image : hand_over(socket, image, err);
-    bool as_root = !spec->user || strcmp(spec->user, "root") == 0;
-    uid_t owner = jail->first_user + (as_root ? 0 : 1000);
+    uid_t owner = jail->first_user + user_of(spec);
     for (size_t i = 0; result == 0 && i < spec->volume_count; i++) {
         cleanup_fd int tree = mount_volume(&spec->volumes[i], owner, err);
         result = tree < 0 ? tree : hand_over(socket, tree, err);
@@ -299,8 +309,8 @@ static int see_through(const struct child *child, int socket, pid_t process, str
     if (result < 0)
         return result;
     prlimit(process, RLIMIT_NOFILE, &(struct rlimit){files, files}, NULL);
-    if (!jail->cgroup->limits_at_birth)
-        cgroup_add(jail->cgroup, process);
+    if (!jail->cgroup->limits_at_birth && !cgroup_add(jail->cgroup, process))
+        return error_set(err, ERROR_IO, "the jail cannot be put into its control group");
     cgroup_delegate(jail->cgroup, jail->first_user);
     fdpass_send(socket, "", 1, -1);
     return hear_out(socket, err);
