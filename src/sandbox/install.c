@@ -121,9 +121,8 @@ static void attempt(struct install *install)
     static const struct call_handlers handlers = {.data = on_output, .end = on_attempt_end};
     cleanup_strv char **argv = packages_argv(&install->packages);
     cleanup_buf struct buf fields = {0};
-    exec_request_fields(&fields, &(struct exec_request){.argv = argv,
-                                                        .user = packages_user(&install->packages),
-                                                        .timeout_ms = install->timeout_ms});
+    exec_request_fields(&fields,
+                        &(struct exec_request){.argv = argv, .timeout_ms = install->timeout_ms});
     call_start(install->client, &install->call, OP_EXEC, &fields, &handlers, install);
     call_give(&install->call, NULL, 0);
 }

@@ -11,7 +11,6 @@
 
 struct manager {
     const char *language;
-    const char *user; /* NULL: the sandbox's */
     const char *const *command;
     char *(*name_of)(const char *asked);
     bool (*note)(struct packages *packages, bool is_stdout, const char *line);
@@ -253,7 +252,6 @@ static const char *const pip_command[] = {"python3",
                                           "--disable-pip-version-check",
                                           "--no-warn-script-location",
                                           "--no-cache-dir",
-                                          "--root-user-action=ignore",
                                           "--retries",
                                           "1",
                                           "--timeout",
@@ -272,10 +270,11 @@ static const char *const npm_command[] = {"npm",
                                           "--",
                                           NULL};
 
-/* pip installs for everybody, so that live interpreters, which know that folder, find it. */
+/* pip installs for everybody, so that live interpreters, which know that folder, find it. In our
+ * images it belongs to the user. */
 static const struct manager managers[] = {
-    {"python", "root", pip_command, pip_name, pip_note, pip_conclude, NULL},
-    {"node", NULL, npm_command, npm_name, npm_note, npm_conclude, "node_modules"},
+    {"python", pip_command, pip_name, pip_note, pip_conclude, NULL},
+    {"node", npm_command, npm_name, npm_note, npm_conclude, "node_modules"},
 };
 
 static int check_name(const char *name, struct error *err)
@@ -352,11 +351,6 @@ char **packages_argv(struct packages *packages)
             strv_append(&argv, xstrdup(packages->list[i].asked));
     }
     return argv;
-}
-
-const char *packages_user(const struct packages *packages)
-{
-    return packages->manager->user;
 }
 
 bool packages_note(struct packages *packages, bool is_stdout, const char *line)

@@ -53,8 +53,6 @@ void packages_free(struct packages *packages);
 
 /* The command line for all packages that are still wanted, for strv_free. */
 char **packages_argv(struct packages *packages);
-/* Who runs it; NULL: the sandbox's user. */
-const char *packages_user(const struct packages *packages);
 /* A line that it printed, without its end. True when it is one for people to see. */
 bool packages_note(struct packages *packages, bool is_stdout, const char *line);
 /* The command has ended. True when another attempt should be made for those still wanted. */

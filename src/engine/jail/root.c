@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -15,6 +16,7 @@
 #include "engine/mounts.h"
 
 #define KB_PER_FILE 16
+#define BOOT_ID "../boot_id"
 #define QUIET (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 /* Devices that only compute; what they are is checked, whatever the names lead to. */
@@ -233,6 +235,26 @@ static void set_kernel(void)
     write_setting("proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
 }
 
+/* Who could read it would know which sandboxes share a host. The file lies beside the new root, in
+ * the folder that is left behind. */
+static int cover_boot_id(struct error *err)
+{
+    uint8_t random[16];
+    char text[40];
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        return error_errno(err, errno, "cannot get random bytes");
+    int length = 0;
+    for (size_t i = 0; i < sizeof random; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "%s%02x",
+                           i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", random[i]);
+    text[length++] = '\n';
+    cleanup_fd int file = open(BOOT_ID, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    if (file < 0 || write(file, text, (size_t)length) != length)
+        return error_errno(err, errno, "cannot make a boot id");
+    cleanup_fd int tree = mount_clone(BOOT_ID, QUIET | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, err);
+    return tree < 0 ? tree : mount_attach(tree, AT_FDCWD, "proc/sys/kernel/random/boot_id", err);
+}
+
 static int mount_proc(int here, const struct jail_sights *sights, struct error *err)
 {
     cleanup_fd int tree = mount_make("proc", NULL, QUIET | MOUNT_ATTR_NOEXEC, err);
@@ -244,7 +266,8 @@ static int mount_proc(int here, const struct jail_sights *sights, struct error *
     if (result < 0)
         return result;
     set_kernel();
-    return narrow_proc(sights->devices[0], err);
+    result = narrow_proc(sights->devices[0], err);
+    return result < 0 ? result : cover_boot_id(err);
 }
 
 static int mount_terminals(int dev, struct error *err)
