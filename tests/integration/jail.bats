@@ -88,6 +88,12 @@ attempts() {
     attempts privileges descriptors
 }
 
+@test "system calls are those of the list" {
+    [ -e /usr/include/x86_64-linux-gnu/asm/unistd_64.h ] || skip "needs the numbers of system calls"
+    msb exec wall -- python3 - <"$BATS_TEST_DIRNAME/call_sweep.py" 2>/dev/null |
+        python3 "$BATS_TEST_DIRNAME/call_lists.py"
+}
+
 @test "the root is the top" {
     attempts ways_up
 }
