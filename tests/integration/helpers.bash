@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# What the tests of whole sandboxes share. They all use one home folder, kept between runs, so that
+# What the tests of whole sandboxes share. MSB_ENGINE chooses what isolates them. They all use one home folder, kept between runs, so that
 # templates are built once: MSB_TEST_HOME, made ready by `msb prepare python node`.
 
 REPOSITORY=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 MSB=${MSB_BIN:-$REPOSITORY/build/msb}
+ENGINE=${MSB_ENGINE:-vm}
 MSB_HOME=${MSB_TEST_HOME:-$REPOSITORY/build/test-home}
 export MSB MSB_HOME
 unset MSB_KERNEL MSB_QEMU MSB_LOG
@@ -32,6 +33,11 @@ teardown_file() {
 # For tests that give files away, mount, or look into processes of other users.
 needs_root() {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
+}
+
+# For what only a machine of its own has: its own kernel's figures, a root with all rights.
+needs_machine() {
+    [ "$ENGINE" = vm ] || skip "needs a machine"
 }
 
 # A detached sandbox: start_box NAME [OPTIONS…]

@@ -163,7 +163,7 @@ has_no_folder() {
     run msb ps
     assert_contains "${lines[0]}" NAME
     assert_contains "${lines[1]}" shown
-    assert_contains "${lines[1]}" "vm/$(status_of shown accelerator)"
+    assert_contains "${lines[1]}" "$ENGINE/$(status_of shown accelerator)"
     assert_equal "$(status_of shown image)" microsandbox/python
     assert_equal "$(status_of shown state)" running
     assert_equal "$(status_of shown memory_mb)" 1024

@@ -73,17 +73,20 @@ print(end['verdict'], end['killed'], end['state_lost'])"
 }
 
 @test "a process of a command that is killed is named too, and the command goes on" {
-    local before
+    local before name
     before=$(inside memory_kills)
     run --separate-stderr in_box -- sh -c "python3 -c '$HOG'; echo it said \$?"
     assert_equal "$status" 0
     assert_equal "$output" "it said 137"
-    assert_contains "$stderr" "python3 was killed"
+    # Only the log of a machine's own kernel knows the name of a process that its parent has reaped.
+    [ "$ENGINE" = vm ] && name=python3 || name="a process"
+    assert_contains "$stderr" "$name was killed"
     assert_equal "$(inside memory_kills)" $((before + 1))
     still_works
 }
 
 @test "memory that is asked for at once and is not there is refused, not fatal" {
+    needs_machine
     run --separate-stderr in_box -c 'bytearray(1 << 30)'
     assert_equal "$status" 1
     assert_contains "$stderr" MemoryError
