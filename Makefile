@@ -24,13 +24,14 @@ COMMON    = -std=gnu17 -g -D_GNU_SOURCE -DMSB_VERSION='"$(VERSION)"' -Isrc -MMD 
 CFLAGS    = $(COMMON) $(OPTIMIZE) -fPIE -Wa,-I,. -Wa,-I,$(BUILD) \
             $(shell pkg-config --cflags $(LIBS) 2>/dev/null)
 LDFLAGS   = -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=address$(,)undefined)
-LDLIBS    = $(shell pkg-config --libs $(LIBS) 2>/dev/null)
+LDLIBS    = $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lhttp_parser
 
 # The agent runs alone in any image: static, musl, small.
 AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -fno-pie -Wa,-I,.
 
 HOST_SRC  = $(filter-out src/cli/main.c,$(wildcard src/base/*.c src/proto/*.c src/engine/*.c \
-            src/engine/vm/*.c src/engine/jail/*.c src/image/*.c src/sandbox/*.c src/cli/*.c))
+            src/engine/vm/*.c src/engine/jail/*.c src/image/*.c src/sandbox/*.c src/server/*.c \
+            src/server/http/*.c src/cli/*.c))
 HOST_OBJ  = $(HOST_SRC:%.c=$(BUILD)/%.o)
 AGENT_SRC = $(wildcard src/agent/*.c src/proto/*.c) $(addprefix src/base/,buf.c clock.c error.c \
             file.c json_text.c log.c loopback.c mem.c utf8.c)
@@ -73,7 +74,7 @@ $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 # ---- for people ---------------------------------------------------------------------------------
 
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
-                 libarchive-dev libssl-dev
+                 libarchive-dev libssl-dev libhttp-parser-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
 TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux iproute2
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck

@@ -1,0 +1,116 @@
+/* Answers: head and body in one write, or a stream in chunks. */
+#include <jansson.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "server/http/internal.h"
+
+static struct buf *out_of(const struct http_request *request)
+{
+    return &request->connection->writer.out;
+}
+
+void http_add_header(struct http_request *request, const char *name, const char *value)
+{
+    buf_printf(&request->added, "%s: %s\r\n", name, value);
+}
+
+static const char *date_now(struct http_server *server)
+{
+    time_t now = time(NULL);
+    struct tm parts;
+    if (server->date_at != (uint64_t)now) {
+        server->date_at = (uint64_t)now;
+        strftime(server->date, sizeof server->date, "%a, %d %b %Y %H:%M:%S GMT",
+                 gmtime_r(&now, &parts));
+    }
+    return server->date;
+}
+
+static void begin(struct http_request *request, int status, const char *type)
+{
+    struct buf *out = out_of(request);
+    buf_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
+               http_status_str((enum http_status)status), date_now(request->server));
+    if (type)
+        buf_printf(out, "Content-Type: %s\r\n", type);
+    if (request->server->draining)
+        request->keep_alive = false;
+    if (!request->keep_alive)
+        buf_append_text(out, "Connection: close\r\n");
+    else if (request->is_old)
+        buf_append_text(out, "Connection: keep-alive\r\n");
+    buf_append(out, buf_data(&request->added), buf_length(&request->added));
+}
+
+void http_answer(struct http_request *request, int status, const char *type, const void *body,
+                 size_t length)
+{
+    struct buf *out = out_of(request);
+    begin(request, status, type);
+    if (status != 204)
+        buf_printf(out, "Content-Length: %zu\r\n", length);
+    buf_append(out, "\r\n", 2);
+    if (!request->is_head && length > 0)
+        buf_append(out, body, length);
+    connection_flush(request->connection);
+    connection_next(request->connection);
+}
+
+void http_answer_error(struct http_request *request, int status, const struct error *err)
+{
+    json_t *json = json_pack("{s:{s:s, s:s}}", "error", "code", error_code_name(err->code),
+                             "message", err->message);
+    if (json && err->hint[0])
+        json_object_set_new(json_object_get(json, "error"), "hint", json_string(err->hint));
+    cleanup_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    http_answer(request, status, "application/json", text ? text : "", text ? strlen(text) : 0);
+}
+
+void http_stream_begin(struct http_request *request, int status, const char *type)
+{
+    /* HTTP/1.0 has no chunks: there the end of the connection is the end of the answer. */
+    if (request->is_old)
+        request->keep_alive = false;
+    begin(request, status, type);
+    if (!request->is_old)
+        buf_append_text(out_of(request), "Transfer-Encoding: chunked\r\n");
+    buf_append(out_of(request), "\r\n", 2);
+    connection_flush(request->connection);
+}
+
+void http_stream_send(struct http_request *request, const void *bytes, size_t length)
+{
+    struct buf *out = out_of(request);
+    if (length == 0 || request->is_head)
+        return;
+    if (!request->is_old)
+        buf_printf(out, "%zx\r\n", length);
+    buf_append(out, bytes, length);
+    if (!request->is_old)
+        buf_append(out, "\r\n", 2);
+    connection_flush(request->connection);
+}
+
+void http_stream_end(struct http_request *request)
+{
+    if (!request->is_old && !request->is_head)
+        buf_append_text(out_of(request), "0\r\n\r\n");
+    connection_flush(request->connection);
+    connection_next(request->connection);
+}
+
+size_t http_waiting(const struct http_request *request)
+{
+    const struct writer *writer = &request->connection->writer;
+    return buf_length(&writer->out) + (writer->is_writing ? buf_length(&writer->writing) : 0);
+}
+
+void http_send_event(struct http_request *request, const char *event, const char *data)
+{
+    cleanup_buf struct buf text = {0};
+    buf_printf(&text, "event: %s\ndata: %s\n\n", event, data);
+    http_stream_send(request, buf_data(&text), buf_length(&text));
+}

@@ -1,0 +1,112 @@
+/*
+ * An HTTP/1.1 server on a libuv loop. Requests are parsed strictly and handed to the handler of
+ * their route with their whole body; answers go out in the order of the requests, whole or
+ * streamed. A connection without a request holds no buffers.
+ *
+ * A request belongs to its handler until the answer is complete, or until `gone` was called because
+ * the client has left; afterwards it does not exist any more.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#define HTTP_HEAD_MAX 16384
+#define HTTP_HEADERS_MAX 100
+
+struct http_connection;
+struct http_request;
+
+struct http_route {
+    const char *method; /* GET answers HEAD too */
+    const char *path;
+    void (*handle)(struct http_request *request);
+    size_t body_max;
+};
+
+struct http_header {
+    const char *name, *value;
+};
+
+struct http_request {
+    struct http_connection *connection;
+    struct http_server *server;
+    const char *method;
+    const char *path;  /* without the query */
+    const char *query; /* "" when there is none */
+    struct http_header headers[HTTP_HEADERS_MAX];
+    size_t header_count;
+    struct buf body;
+    /* For the handler. */
+    void *context;
+    void (*gone)(struct http_request *request);    /* the client has left */
+    void (*drained)(struct http_request *request); /* of a stream: all is written; may be NULL */
+    /* For the library. */
+    const struct http_route *route;
+    char *head;       /* what method, path and headers point into */
+    struct buf added; /* header lines for the answer */
+    bool is_head, keep_alive, is_old;
+};
+
+struct http_limits {
+    size_t connections;
+    uint64_t head_ms;  /* for a request's head to arrive */
+    uint64_t body_ms;  /* for its body, and a second more for each 10 KB */
+    uint64_t idle_ms;  /* between requests */
+    uint64_t stall_ms; /* without a client taking a byte of its answer */
+};
+
+struct http_server {
+    uv_loop_t *loop;
+    const struct http_route *routes; /* ends with a NULL path */
+    struct http_limits limits;       /* http_init sets the defaults */
+    /* Decides before the route does: false when it has answered. May be NULL. */
+    bool (*admit)(struct http_request *request);
+    void *context;
+    /* Draining and all connections are closed. */
+    void (*drained)(struct http_server *server);
+    /* For the library. */
+    uv_tcp_t listener;
+    uv_timer_t tick;
+    struct http_connection *connections;
+    size_t connection_count;
+    unsigned open_handles; /* listener and tick, until closed */
+    bool draining;
+    uint64_t date_at;
+    char date[40];
+    char read_buffer[65536];
+};
+
+void http_init(struct http_server *server, uv_loop_t *loop, const struct http_route *routes);
+/* Listens; port 0 takes any. */
+int http_listen(struct http_server *server, const char *host, uint16_t port, struct error *err);
+uint16_t http_port(const struct http_server *server);
+/* No new connections; those that have a request end after its answer. Then `drained`. */
+void http_drain(struct http_server *server);
+/* Ends what draining has left. */
+void http_abandon(struct http_server *server);
+
+/* The value, NULL when there is none. Names are compared without regard to case. */
+const char *http_header(const struct http_request *request, const char *name);
+
+/* A header line for the answer that follows; the value is ours. */
+void http_add_header(struct http_request *request, const char *name, const char *value);
+/* The whole answer. */
+void http_answer(struct http_request *request, int status, const char *type, const void *body,
+                 size_t length);
+/* An error in our shape: {"error": {"code", "message", "hint"}}. */
+void http_answer_error(struct http_request *request, int status, const struct error *err);
+
+/* An answer whose length is not known yet. http_waiting says how much of it the client has yet to
+ * take; whoever sends on regardless fills our memory. */
+void http_stream_begin(struct http_request *request, int status, const char *type);
+void http_stream_send(struct http_request *request, const void *bytes, size_t length);
+void http_stream_end(struct http_request *request);
+size_t http_waiting(const struct http_request *request);
+/* One server-sent event of a stream; data must be one line. */
+void http_send_event(struct http_request *request, const char *event, const char *data);
