@@ -10,19 +10,34 @@
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
-    &exe_command,     &exec_command,     &ps_command,      &stop_command,   &contexts_command,
-    &metrics_command, &packages_command, &prepare_command, &doctor_command, &version_command,
+    &exe_command,           &exec_command,    &ps_command,           &stop_command,
+    &contexts_command,      &metrics_command, &packages_command,     &prepare_command,
+    &doctor_command,        &version_command, &server_start_command, &server_stop_command,
+    &server_status_command,
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
-static const struct command *find_command(const char *name)
+/* How many of the words name the command; 0: it is another one. */
+static int match(const struct command *command, int argc, char **argv)
 {
-    if (strcmp(name, "x") == 0)
-        name = "exe";
-    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
-        name = "version";
+    size_t first = strcspn(command->name, " ");
+    const char *second = command->name[first] ? command->name + first + 1 : NULL;
+    if (strlen(argv[0]) != first || memcmp(argv[0], command->name, first) != 0)
+        return 0;
+    if (!second)
+        return 1;
+    return argc > 1 && strcmp(argv[1], second) == 0 ? 2 : 0;
+}
+
+static const struct command *find_command(int argc, char **argv, int *words)
+{
+    if (strcmp(argv[0], "x") == 0)
+        argv[0] = "exe";
+    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0)
+        argv[0] = "version";
     for (size_t i = 0; i < COMMANDS; i++) {
-        if (strcmp(commands[i]->name, name) == 0)
+        *words = match(commands[i], argc, argv);
+        if (*words > 0)
             return commands[i];
     }
     return NULL;
@@ -34,7 +49,7 @@ static void print_overview(FILE *to)
                 "Runs code that nobody trusts, in machines of its own that start in an instant.\n\n"
                 "Commands:\n");
     for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(to, "  %-13s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(to, "\n\"msb COMMAND --help\" explains a command. A first run:\n"
                 "  msb exe python -c 'print(6*7)'\n\n"
                 "Environment:\n"
@@ -45,10 +60,12 @@ static void print_overview(FILE *to)
                 "  MSB_LOG     error, warn, info or debug: how much is told on stderr (warn)\n");
 }
 
-static int unknown_command(const char *name)
+static int unknown_command(int argc, char **argv)
 {
     struct error err;
-    error_set(&err, ERROR_INVALID, "there is no command \"%.60s\"", name);
+    bool is_server = strcmp(argv[0], "server") == 0;
+    error_set(&err, ERROR_INVALID, "there is no command \"%.60s%s%.60s\"", argv[0],
+              is_server && argc > 1 ? " " : "", is_server && argc > 1 ? argv[1] : "");
     error_hint(&err, "msb --help lists them");
     return report_error(&err, EXIT_USAGE);
 }
@@ -113,14 +130,17 @@ int main(int argc, char **argv)
         print_overview(stdout);
         return 0;
     }
-    const struct command *command = find_command(help ? argv[2] : argv[1]);
+    argc -= help ? 2 : 1;
+    argv += help ? 2 : 1;
+    int words;
+    const struct command *command = find_command(argc, argv, &words);
     if (!command)
-        return unknown_command(help ? argv[2] : argv[1]);
+        return unknown_command(argc, argv);
     if (help) {
         command_help(command);
         return 0;
     }
-    int result = run_command(command, argc - 2, argv + 2);
+    int result = run_command(command, argc - words, argv + words);
     /* Not by return: libuv would wait for its threads, and one of them may wait for our stdin. */
     fflush(NULL);
     _exit(result);

@@ -1,0 +1,195 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/home.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/title.h"
+#include "cli/command.h"
+#include "server/server.h"
+
+static struct {
+    const char *host;
+    unsigned port;
+    bool dev, insecure, detach;
+} options = {.host = "127.0.0.1", .port = 5555};
+
+static void print_url(const struct server_info *info)
+{
+    bool v6 = strchr(info->host, ':') != NULL;
+    printf("http://%s%s%s:%u\n", v6 ? "[" : "", info->host, v6 ? "]" : "", info->port);
+    fflush(stdout);
+}
+
+static void on_ready(const struct server_info *info, void *context)
+{
+    (void)context;
+    print_url(info);
+}
+
+/* What the server in the background tells the command that started it: an error or, if that has no
+ * code, where it listens. */
+struct report {
+    struct error err;
+    struct server_info info;
+};
+
+static void on_ready_behind(const struct server_info *info, void *context)
+{
+    struct report report = {.info = *info};
+    int *pipe = context;
+    file_write_all(*pipe, &report, sizeof report);
+    fd_close(steal_fd(pipe));
+}
+
+static int open_log(struct error *err)
+{
+    cleanup_free char *folder = home_path("server");
+    cleanup_free char *path = home_path("server/server.log");
+    if (folder_make(folder, 0700, err) < 0)
+        return -1;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    return fd < 0 ? error_set(err, ERROR_IO, "cannot open %s", path) : fd;
+}
+
+static _Noreturn void serve_behind(const struct server_options *wanted, int pipe)
+{
+    struct report report = {0};
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int log = open_log(&report.err);
+    setsid();
+    title_set("msb server");
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    if (log >= 0)
+        dup2(log, STDERR_FILENO);
+    int result = log < 0 ? -1 : server_run(wanted, on_ready_behind, &pipe, &report.err);
+    if (result < 0 && pipe >= 0)
+        file_write_all(pipe, &report, sizeof report);
+    _exit(result < 0 ? EXIT_SANDBOX : 0);
+}
+
+static int start_behind(const struct server_options *wanted)
+{
+    struct report report = {0};
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return EXIT_SANDBOX;
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        serve_behind(wanted, ends[1]);
+    }
+    close(ends[1]);
+    ssize_t got = read(ends[0], &report, sizeof report);
+    close(ends[0]);
+    if (got != sizeof report) {
+        error_set(&report.err, ERROR_UNAVAILABLE, "the server ended while it started");
+        error_hint(&report.err, "see server/server.log in %s", home_folder());
+    }
+    if (report.err.code != ERROR_NONE)
+        return report_error(&report.err, EXIT_SANDBOX);
+    print_url(&report.info);
+    return 0;
+}
+
+static int refuse_words(const struct arguments *arguments)
+{
+    struct error err;
+    if (arguments->count == 0)
+        return 0;
+    error_set(&err, ERROR_INVALID, "\"%.60s\" is too much here", arguments->words[0]);
+    return report_error(&err, EXIT_USAGE);
+}
+
+static int start(const struct arguments *arguments)
+{
+    struct error err;
+    struct server_options wanted = {.host = options.host,
+                                    .port = (uint16_t)options.port,
+                                    .dev = options.dev,
+                                    .insecure = options.insecure};
+    if (refuse_words(arguments))
+        return EXIT_USAGE;
+    if (options.port > UINT16_MAX) {
+        error_set(&err, ERROR_INVALID, "there is no port %u", options.port);
+        return report_error(&err, EXIT_USAGE);
+    }
+    if (server_check(&wanted, &err) < 0)
+        return report_error(&err, EXIT_USAGE);
+    if (options.detach)
+        return start_behind(&wanted);
+    return server_run(&wanted, on_ready, NULL, &err) < 0 ? report_error(&err, EXIT_SANDBOX) : 0;
+}
+
+static int stop(const struct arguments *arguments)
+{
+    struct error err;
+    struct server_info info;
+    if (refuse_words(arguments))
+        return EXIT_USAGE;
+    if (server_find(&info, &err) < 0 || server_stop(&info, &err) < 0)
+        return report_error(&err, EXIT_SANDBOX);
+    return 0;
+}
+
+static int status(const struct arguments *arguments)
+{
+    struct error err;
+    struct server_info info;
+    if (refuse_words(arguments))
+        return EXIT_USAGE;
+    if (server_find(&info, &err) < 0)
+        return report_error(&err, EXIT_SANDBOX);
+    print_url(&info);
+    printf("process %d%s\n", (int)info.pid, info.dev ? ", asks for no keys" : "");
+    return 0;
+}
+
+static const struct option start_options[] = {
+    {0, "host", OPTION_TEXT, &options.host, "ADDR", "the address to listen on (127.0.0.1)"},
+    {0, "port", OPTION_COUNT, &options.port, "N", "the port; 0 takes any that is free (5555)"},
+    {0, "dev", OPTION_FLAG, &options.dev, NULL, "ask nobody for a key"},
+    {0, "insecure", OPTION_FLAG, &options.insecure, NULL,
+     "with --dev, also on an address that others can reach"},
+    {'d', "detach", OPTION_FLAG, &options.detach, NULL,
+     "go on in the background; returns when the server answers"},
+    {0},
+};
+
+const struct command server_start_command = {
+    .name = "server start",
+    .summary = "serve the HTTP API",
+    .usage = "server start --dev [OPTIONS]",
+    .description =
+        "Serves the API (docs/api.md) until it is stopped, and prints where. Sandboxes that it\n"
+        "starts live on when it ends; the next server finds them again, and msb ps lists them.\n"
+        "On an address of this host only, requests of web pages of others are refused.",
+    .examples = "  msb server start --dev\n"
+                "  msb server start --dev --port 8000 --detach\n"
+                "  curl http://127.0.0.1:5555/api/v1/health\n",
+    .options = start_options,
+    .run = start,
+};
+
+const struct command server_stop_command = {
+    .name = "server stop",
+    .summary = "end the server; its sandboxes live on",
+    .usage = "server stop",
+    .description = "Asks the server to end and waits until it has. Requests under way may finish,\n"
+                   "within ten seconds. Sandboxes are left alone.",
+    .run = stop,
+};
+
+const struct command server_status_command = {
+    .name = "server status",
+    .summary = "tell where the server listens",
+    .usage = "server status",
+    .description =
+        "Prints the address and the process of the server that runs in this home folder.",
+    .run = status,
+};

@@ -1,0 +1,49 @@
+/*
+ * The sandboxes that the server has to do with, and its connections to their keepers. Connections
+ * are made when somebody asks for a sandbox, whoever started it, and kept until its keeper goes.
+ */
+#pragma once
+
+#include "sandbox/client.h"
+#include "sandbox/config.h"
+#include "server/launcher.h"
+
+struct boxes {
+    uv_loop_t *loop;
+    struct launcher *launcher;
+    struct box *first;
+};
+
+/* Somebody who waits for a sandbox to be ready, or to be gone. */
+struct box_waiter {
+    /* err is NULL when it went well. The waiter is the caller's again. */
+    void (*done)(struct box_waiter *waiter, const struct error *err);
+    void *context;
+    struct box_waiter *next;
+};
+
+struct box {
+    struct boxes *boxes;
+    char *namespace, *name;
+    struct sandbox_client client;
+    struct launch launch;
+    struct client_call starting;
+    bool is_open;  /* there is a connection */
+    bool is_ready; /* OP_START has ended well, or it was running already */
+    struct box_waiter *for_start;
+    struct box_waiter *for_end;
+    struct box *next;
+};
+
+/* One that runs, or NULL and the error: ERROR_NOT_FOUND, or ERROR_BUSY while it starts or ends. */
+struct box *boxes_find(struct boxes *boxes, const char *namespace, const char *name,
+                       struct error *err);
+/* The same for one that is being started; NULL when it is not. */
+struct box *boxes_find_starting(struct boxes *boxes, const char *namespace, const char *name);
+/* Starts one that does not exist yet. NULL: see the error. */
+struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config,
+                        struct error *err);
+void box_await_start(struct box *box, struct box_waiter *waiter);
+/* Waits until the keeper has closed its connection: its name is free then. */
+void box_await_end(struct box *box, struct box_waiter *waiter);
+void boxes_close(struct boxes *boxes);

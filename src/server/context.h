@@ -1,0 +1,28 @@
+/* What a running server has; request->server->context points to it. */
+#pragma once
+
+#include "server/boxes.h"
+#include "server/http/http.h"
+#include "server/server.h"
+
+struct server {
+    uv_loop_t loop;
+    const struct server_options *options;
+    struct http_server http;
+    struct launcher launcher;
+    struct boxes boxes;
+    uv_signal_t term, interrupt;
+    uv_timer_t grace; /* for requests under way when the server is to end */
+    bool is_loopback;
+    bool stopping;
+};
+
+/* origin.c: refuses what a web page of somebody else could send, and answers preflights. */
+bool origin_admit(struct http_request *request);
+bool origin_is_loopback(const char *host);
+
+/* routes.c */
+extern const struct http_route server_routes[];
+
+/* port_holder.c: the process that listens on the port, "" when that cannot be told. */
+void port_holder(uint16_t port, char *text, size_t size);

@@ -1,0 +1,194 @@
+#include "server/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fdpass.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/progress.h"
+#include "base/title.h"
+#include "image/image.h"
+#include "sandbox/launch.h"
+#include "sandbox/state.h"
+
+#define REQUEST_MAX 65536
+
+/* A request is an id and the settings as JSON, the answer an id and an error (code 0: none). */
+struct answer {
+    uint64_t id;
+    struct error err;
+};
+
+/* ---- the launcher's side ------------------------------------------------------------------- */
+
+static int prepare_and_launch(const char *text, struct error *err)
+{
+    struct sandbox_config config;
+    struct image image = {0};
+    json_t *json = json_loads(text, 0, NULL);
+    int result = sandbox_config_from_json(json, &config, err);
+    json_decref(json);
+    if (result == 0)
+        result = image_ensure(config.image, &image, err);
+    if (result == 0) {
+        launch_apply_image(&config, &image);
+        result = launch_prepare(&config, err);
+    }
+    if (result == 0) {
+        state_sweep();
+        result = launch_keeper(&config, err);
+    }
+    image_release(&image);
+    sandbox_config_free(&config);
+    return result;
+}
+
+static _Noreturn void serve_one(int socket, const uint8_t *request, size_t length)
+{
+    struct answer answer = {0};
+    cleanup_free char *text =
+        xstrndup((const char *)request + sizeof answer.id, length - sizeof answer.id);
+    memcpy(&answer.id, request, sizeof answer.id);
+    signal(SIGCHLD, SIG_DFL);
+    progress_silence();
+    title_set("msb server: starting a sandbox");
+    int fd = prepare_and_launch(text, &answer.err);
+    if (fdpass_send(socket, &answer, sizeof answer, fd) < 0)
+        log_warn("the server is gone; the sandbox goes on without it");
+    _exit(0);
+}
+
+static void refuse_one(int socket, const uint8_t *request, int number)
+{
+    struct answer answer = {0};
+    memcpy(&answer.id, request, sizeof answer.id);
+    error_errno(&answer.err, number, "cannot start another process");
+    fdpass_send(socket, &answer, sizeof answer, -1);
+}
+
+static _Noreturn void launcher_main(int socket)
+{
+    static uint8_t request[REQUEST_MAX];
+    setsid();
+    signal(SIGCHLD, SIG_IGN);
+    title_set("msb server: launcher");
+    for (;;) {
+        ssize_t got = recv(socket, request, sizeof request, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < (ssize_t)sizeof(uint64_t))
+            _exit(0);
+        pid_t child = fork();
+        if (child == 0)
+            serve_one(socket, request, (size_t)got);
+        if (child < 0)
+            refuse_one(socket, request, errno);
+    }
+}
+
+/* ---- the server's side --------------------------------------------------------------------- */
+
+int launcher_fork(struct launcher *launcher, struct error *err)
+{
+    int sockets[2];
+    *launcher = (struct launcher){.fd = -1};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return error_errno(err, errno, "cannot make a socket pair");
+    pid_t child = fork();
+    if (child == 0) {
+        close(sockets[0]);
+        launcher_main(sockets[1]);
+    }
+    close(sockets[1]);
+    if (child < 0) {
+        close(sockets[0]);
+        return error_errno(err, errno, "cannot start the launcher");
+    }
+    launcher->fd = sockets[0];
+    return 0;
+}
+
+static void end_launch(struct launcher *launcher, uint64_t id, int fd, const struct error *err)
+{
+    struct launch **at = &launcher->launches;
+    while (*at && (*at)->id != id)
+        at = &(*at)->next;
+    struct launch *launch = *at;
+    if (!launch) {
+        fd_close(fd);
+        return;
+    }
+    *at = launch->next;
+    launch->ended(launch, fd, err);
+}
+
+static void lose(struct launcher *launcher)
+{
+    struct error err;
+    error_set(&err, ERROR_UNAVAILABLE, "the launcher of the server has ended");
+    error_hint(&err, "restart the server");
+    uv_poll_stop(&launcher->poll);
+    while (launcher->launches)
+        end_launch(launcher, launcher->launches->id, -1, &err);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    struct launcher *launcher = poll->data;
+    struct answer answer;
+    int fd;
+    ssize_t got = fdpass_receive(launcher->fd, &answer, sizeof answer, &fd);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got != sizeof answer)
+        lose(launcher);
+    else
+        end_launch(launcher, answer.id, fd, &answer.err);
+}
+
+int launcher_watch(struct launcher *launcher, uv_loop_t *loop, struct error *err)
+{
+    int result = uv_poll_init(loop, &launcher->poll, launcher->fd);
+    launcher->poll.data = launcher;
+    if (result == 0)
+        result = uv_poll_start(&launcher->poll, UV_READABLE, on_readable);
+    return result < 0 ? error_errno(err, -result, "cannot watch the launcher") : 0;
+}
+
+int launcher_start(struct launcher *launcher, struct launch *launch,
+                   const struct sandbox_config *config, struct error *err)
+{
+    cleanup_buf struct buf request = {0};
+    json_t *json = sandbox_config_to_json(config);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    launch->id = launcher->next_id++;
+    buf_append(&request, &launch->id, sizeof launch->id);
+    buf_append_text(&request, text);
+    if (buf_length(&request) > REQUEST_MAX)
+        return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
+    if (fdpass_send(launcher->fd, buf_data(&request), buf_length(&request), -1) < 0)
+        return error_errno(err, errno, "cannot reach the launcher");
+    launch->next = launcher->launches;
+    launcher->launches = launch;
+    return 0;
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    struct launcher *launcher = handle->data;
+    fd_close(launcher->fd);
+}
+
+void launcher_close(struct launcher *launcher)
+{
+    uv_close((uv_handle_t *)&launcher->poll, on_poll_closed);
+}

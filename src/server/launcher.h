@@ -1,0 +1,36 @@
+/*
+ * Starts sandboxes beside the server. Preparing takes seconds or minutes and blocks, and a keeper
+ * is forked, which a process with threads must not do. So the launcher is a process forked at the
+ * very beginning; for each start it forks a child that prepares, forks the keeper and passes the
+ * connection to it back.
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "base/error.h"
+#include "sandbox/config.h"
+
+struct launch {
+    uint64_t id;
+    /* fd is the owner's connection as of launch_keeper, or -1 and err says why. */
+    void (*ended)(struct launch *launch, int fd, const struct error *err);
+    void *context;
+    struct launch *next;
+};
+
+struct launcher {
+    int fd;
+    uv_poll_t poll;
+    uint64_t next_id;
+    struct launch *launches; /* under way */
+};
+
+/* Forks it; the caller has no other threads. */
+int launcher_fork(struct launcher *launcher, struct error *err);
+int launcher_watch(struct launcher *launcher, uv_loop_t *loop, struct error *err);
+/* `config` has its image's reference only. The launch belongs to the caller until it has ended. */
+int launcher_start(struct launcher *launcher, struct launch *launch,
+                   const struct sandbox_config *config, struct error *err);
+/* Sandboxes that are being started go on starting. */
+void launcher_close(struct launcher *launcher);

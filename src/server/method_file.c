@@ -1,0 +1,279 @@
+/* sandbox.file.read, write, list, remove. Contents are text, or base64 where they are not. */
+#include <openssl/evp.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "sandbox/collect.h"
+#include "sandbox/requests.h"
+#include "server/rpc.h"
+
+#define READ_MAX (16ull << 20)
+#define LIST_MAX 10000
+
+struct file_call {
+    struct rpc_call *call; /* NULL: the client has left */
+    struct collection collection;
+    struct client_call reading;
+    struct buf content;
+    const char *encoding;
+    bool too_long;
+};
+
+static void file_free(struct file_call *file)
+{
+    collect_free(&file->collection);
+    buf_free(&file->content);
+    free(file);
+}
+
+static struct file_call *file_new(struct rpc_call *call)
+{
+    struct file_call *file = xcalloc(1, sizeof *file);
+    file->call = call;
+    file->collection.context = file;
+    call->context = file;
+    return file;
+}
+
+static void left_collecting(struct rpc_call *call)
+{
+    struct file_call *file = call->context;
+    file->call = NULL;
+    call_cancel(&file->collection.call);
+}
+
+static void left_reading(struct rpc_call *call)
+{
+    struct file_call *file = call->context;
+    file->call = NULL;
+    call_cancel(&file->reading);
+}
+
+/* Reads path, user and cwd, which all have, into the request. */
+static int file_params(struct rpc_call *call, struct file_request *request, struct error *err)
+{
+    return rpc_need_text(call, "path", &request->path, err) < 0 ||
+                   rpc_text(call, "user", &request->user, err) < 0 ||
+                   rpc_text(call, "cwd", &request->cwd, err) < 0
+               ? -1
+               : 0;
+}
+
+static int file_fields(struct buf *fields, const struct file_request *request, struct error *err)
+{
+    file_request_fields(fields, request);
+    return buf_length(fields) > FRAME_MAX ? error_set(err, ERROR_LIMIT, "the path is too long") : 0;
+}
+
+static void refuse(struct file_call *file, const struct error *err)
+{
+    rpc_fail(file->call, err);
+    file_free(file);
+}
+
+static void collect(struct file_call *file, enum operation operation, const struct buf *fields,
+                    void (*ended)(struct collection *, const struct outcome *))
+{
+    struct box *box = rpc_box(file->call);
+    if (!box) {
+        file_free(file);
+        return;
+    }
+    file->call->left = left_collecting;
+    file->collection.ended = ended;
+    collect_start(&file->collection, &box->client, operation, fields, buf_data(&file->content),
+                  buf_length(&file->content));
+}
+
+/* ---- read ---------------------------------------------------------------------------------- */
+
+static json_t *as_base64(const struct buf *content)
+{
+    size_t length = buf_length(content);
+    cleanup_free char *text = xmalloc(length / 3 * 4 + 5);
+    int size = EVP_EncodeBlock((unsigned char *)text, buf_data(content), (int)length);
+    return json_stringn(text, (size_t)size);
+}
+
+static bool is_text(const struct buf *content)
+{
+    for (size_t at = 0; at < buf_length(content);) {
+        size_t step = utf8_sequence(buf_data(content) + at, buf_length(content) - at);
+        if (step == 0)
+            return false;
+        at += step;
+    }
+    return true;
+}
+
+static json_t *describe_content(const struct file_call *file)
+{
+    bool text = strcmp(file->encoding, "base64") != 0 && is_text(&file->content);
+    json_t *content =
+        text ? json_stringn((const char *)buf_data(&file->content), buf_length(&file->content))
+             : as_base64(&file->content);
+    return json_pack("{s:o, s:s, s:I}", "content", content, "encoding", text ? "utf-8" : "base64",
+                     "size", (json_int_t)buf_length(&file->content));
+}
+
+static void on_read_data(struct client_call *reading, enum channel channel, const uint8_t *bytes,
+                         size_t length)
+{
+    struct file_call *file = reading->context;
+    call_consumed(reading, length);
+    if (file->too_long || channel != CHANNEL_STDOUT)
+        return;
+    file->too_long = buf_length(&file->content) + length > READ_MAX;
+    if (file->too_long)
+        call_cancel(reading);
+    else
+        buf_append(&file->content, bytes, length);
+}
+
+static void on_read_end(struct client_call *reading, const struct outcome *outcome)
+{
+    struct file_call *file = reading->context;
+    struct error err = outcome->error;
+    if (file->too_long) {
+        error_set(&err, ERROR_LIMIT, "the file is longer than %llu MB", READ_MAX >> 20);
+        error_hint(&err, "read it in parts, with \"offset\" and \"length\"");
+    }
+    if (file->call && err.code != ERROR_NONE)
+        rpc_fail(file->call, &err);
+    else if (file->call)
+        rpc_succeed(file->call, describe_content(file));
+    file_free(file);
+}
+
+void method_file_read(struct rpc_call *call)
+{
+    static const struct call_handlers handlers = {.data = on_read_data, .end = on_read_end};
+    cleanup_buf struct buf fields = {0};
+    struct error err;
+    uint64_t length = READ_MAX + 1;
+    struct file_request request = {.length = &length};
+    struct file_call *file = file_new(call);
+    file->encoding = "utf-8";
+    if (file_params(call, &request, &err) < 0 ||
+        rpc_text(call, "encoding", &file->encoding, &err) < 0 ||
+        rpc_number(call, "offset", INT64_MAX, &request.offset, &err) < 0 ||
+        rpc_number(call, "length", READ_MAX, &length, &err) < 0 ||
+        file_fields(&fields, &request, &err) < 0) {
+        refuse(file, &err);
+        return;
+    }
+    struct box *box = rpc_box(call);
+    if (!box) {
+        file_free(file);
+        return;
+    }
+    call->left = left_reading;
+    call_start(&box->client, &file->reading, OP_FILE_READ, &fields, &handlers, file);
+}
+
+/* ---- write --------------------------------------------------------------------------------- */
+
+static int decode_base64(struct buf *content, const char *text, struct error *err)
+{
+    size_t length = strlen(text);
+    unsigned padding = length >= 2 ? (text[length - 1] == '=') + (text[length - 2] == '=') : 0;
+    int size = length % 4 == 0 && length < INT32_MAX
+                   ? EVP_DecodeBlock(buf_reserve(content, length / 4 * 3 + 1),
+                                     (const unsigned char *)text, (int)length)
+                   : -1;
+    if (size < 0)
+        return error_set(err, ERROR_INVALID, "\"content\" is no base64");
+    buf_commit(content, (size_t)size - padding);
+    return 0;
+}
+
+static int take_content(struct file_call *file, struct error *err)
+{
+    const char *text;
+    file->encoding = "utf-8";
+    if (rpc_need_text(file->call, "content", &text, err) < 0 ||
+        rpc_text(file->call, "encoding", &file->encoding, err) < 0)
+        return -1;
+    if (strcmp(file->encoding, "base64") == 0)
+        return decode_base64(&file->content, text, err);
+    if (strcmp(file->encoding, "utf-8") != 0)
+        return error_set(err, ERROR_INVALID, "\"encoding\" must be utf-8 or base64");
+    buf_append(&file->content, text, strlen(text));
+    return 0;
+}
+
+static void on_changed(struct collection *collection, const struct outcome *outcome)
+{
+    struct file_call *file = collection->context;
+    if (file->call && outcome->error.code != ERROR_NONE)
+        rpc_fail(file->call, &outcome->error);
+    else if (file->call)
+        rpc_succeed(file->call, json_pack("{s:b}", "success", 1));
+    file_free(file);
+}
+
+void method_file_write(struct rpc_call *call)
+{
+    cleanup_buf struct buf fields = {0};
+    struct error err;
+    uint64_t mode = 0644;
+    struct file_request request = {.parents = true};
+    struct file_call *file = file_new(call);
+    if (file_params(call, &request, &err) < 0 || take_content(file, &err) < 0 ||
+        rpc_flag(call, "append", &request.append, &err) < 0 ||
+        rpc_number(call, "mode", 07777, &mode, &err) < 0) {
+        refuse(file, &err);
+        return;
+    }
+    unsigned bits = (unsigned)mode;
+    if (json_object_get(call->params, "mode"))
+        request.mode = &bits;
+    if (file_fields(&fields, &request, &err) < 0)
+        refuse(file, &err);
+    else
+        collect(file, OP_FILE_WRITE, &fields, on_changed);
+}
+
+/* ---- list, remove -------------------------------------------------------------------------- */
+
+static void on_listed(struct collection *collection, const struct outcome *outcome)
+{
+    struct file_call *file = collection->context;
+    if (file->call && outcome->error.code != ERROR_NONE)
+        rpc_fail(file->call, &outcome->error);
+    else if (file->call)
+        rpc_succeed(file->call, json_pack("{s:O}", "entries", collection->records));
+    file_free(file);
+}
+
+void method_file_list(struct rpc_call *call)
+{
+    cleanup_buf struct buf fields = {0};
+    struct error err;
+    uint64_t depth = 1;
+    struct file_request request = {.limit = LIST_MAX};
+    struct file_call *file = file_new(call);
+    int result = file_params(call, &request, &err);
+    if (result == 0)
+        result = rpc_number(call, "depth", 64, &depth, &err);
+    request.depth = (unsigned)depth;
+    if (result < 0 || file_fields(&fields, &request, &err) < 0)
+        refuse(file, &err);
+    else
+        collect(file, OP_FILE_LIST, &fields, on_listed);
+}
+
+void method_file_remove(struct rpc_call *call)
+{
+    cleanup_buf struct buf fields = {0};
+    struct error err;
+    struct file_request request = {0};
+    struct file_call *file = file_new(call);
+    if (file_params(call, &request, &err) < 0 ||
+        rpc_flag(call, "recursive", &request.recursive, &err) < 0 ||
+        file_fields(&fields, &request, &err) < 0)
+        refuse(file, &err);
+    else
+        collect(file, OP_FILE_REMOVE, &fields, on_changed);
+}

@@ -1,0 +1,23 @@
+/* Everything the server answers, at a glance. */
+#include <string.h>
+
+#include "server/context.h"
+#include "server/rpc.h"
+
+#define BODY_MAX (32u << 20)
+
+static void health(struct http_request *request)
+{
+    static const char text[] = "{\"message\":\"Service is healthy\"}";
+    http_answer(request, 200, "application/json", text, sizeof text - 1);
+}
+
+const struct http_route server_routes[] = {
+    {"GET", "/api/v1/health", health, 0},
+    {"POST", "/api/v1/rpc", rpc_handle, BODY_MAX},
+    /* Unreleased versions of the SDKs send these. */
+    {"POST", "/api/v1/sandbox/start", rpc_handle_alias, BODY_MAX},
+    {"POST", "/api/v1/sandbox/stop", rpc_handle_alias, BODY_MAX},
+    {"POST", "/api/v1/sandbox/command/run", rpc_handle_alias, BODY_MAX},
+    {0},
+};

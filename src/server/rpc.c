@@ -1,0 +1,215 @@
+#include "server/rpc.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "sandbox/config.h"
+
+enum scope {
+    ONE,  /* "sandbox" names one, in "namespace" or the default one */
+    MANY, /* "sandbox" may be left out, "namespace" may be "*" */
+};
+
+static const struct method {
+    const char *name;
+    void (*run)(struct rpc_call *call);
+    enum scope scope;
+} methods[] = {
+    {"sandbox.start", method_start, ONE},
+    {"sandbox.stop", method_stop, ONE},
+    {"sandbox.pause", method_pause, ONE},
+    {"sandbox.resume", method_resume, ONE},
+    {"sandbox.list", method_list, MANY},
+    {"sandbox.metrics.get", method_metrics, MANY},
+    {"sandbox.repl.run", method_repl_run, ONE},
+    {"sandbox.repl.stream", method_repl_stream, ONE},
+    {"sandbox.command.run", method_command_run, ONE},
+    {"sandbox.file.read", method_file_read, ONE},
+    {"sandbox.file.write", method_file_write, ONE},
+    {"sandbox.file.list", method_file_list, ONE},
+    {"sandbox.file.remove", method_file_remove, ONE},
+};
+#define METHODS (sizeof methods / sizeof methods[0])
+
+static const struct method *find_method(const char *name)
+{
+    for (size_t i = 0; i < METHODS; i++) {
+        if (strcmp(methods[i].name, name) == 0)
+            return &methods[i];
+    }
+    return NULL;
+}
+
+static void call_free(struct rpc_call *call)
+{
+    json_decref(call->body);
+    free(call);
+}
+
+struct http_request *rpc_release(struct rpc_call *call)
+{
+    struct http_request *request = call->request;
+    request->gone = NULL;
+    request->context = NULL;
+    call_free(call);
+    return request;
+}
+
+static void answer(struct rpc_call *call, json_t *message)
+{
+    json_t *id = json_object_get(call->body, "id");
+    json_object_set_new(message, "jsonrpc", json_string("2.0"));
+    if (id)
+        json_object_set(message, "id", id);
+    cleanup_free char *text = json_dumps(message, JSON_COMPACT);
+    json_decref(message);
+    struct http_request *request = rpc_release(call);
+    http_answer(request, 200, "application/json", text, strlen(text));
+}
+
+void rpc_succeed(struct rpc_call *call, json_t *result)
+{
+    json_t *message = json_pack("{s:o}", "result", result);
+    if (call->is_alias && json_is_string(result))
+        json_object_set(message, "message", result);
+    answer(call, message);
+}
+
+void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *err)
+{
+    json_t *data = json_pack("{s:s}", "code", error_code_name(err->code));
+    if (err->hint[0])
+        json_object_set_new(data, "hint", json_string(err->hint));
+    json_t *error =
+        json_pack("{s:i, s:s, s:o}", "code", (int)code, "message", err->message, "data", data);
+    answer(call, json_pack("{s:o}", "error", error));
+}
+
+void rpc_fail(struct rpc_call *call, const struct error *err)
+{
+    rpc_fail_as(call, err->code == ERROR_INVALID ? RPC_INVALID_PARAMS : RPC_INTERNAL, err);
+}
+
+struct box *rpc_box(struct rpc_call *call)
+{
+    struct error err;
+    struct box *box = boxes_find(&call->server->boxes, call->namespace, call->name, &err);
+    if (!box)
+        rpc_fail_as(call, err.code == ERROR_NOT_FOUND ? RPC_NO_SANDBOX : RPC_INTERNAL, &err);
+    return box;
+}
+
+static int check_scope(struct rpc_call *call, enum scope scope, struct error *err)
+{
+    call->namespace = SANDBOX_DEFAULT_NAMESPACE;
+    if (rpc_text(call, "namespace", &call->namespace, err) < 0)
+        return -1;
+    int result = scope == ONE ? rpc_need_text(call, "sandbox", &call->name, err)
+                              : rpc_text(call, "sandbox", &call->name, err);
+    if (result == 0 && (scope == ONE || strcmp(call->namespace, "*") != 0))
+        result = sandbox_check_name("namespace", call->namespace, err);
+    if (result == 0 && call->name)
+        result = sandbox_check_name("sandbox name", call->name, err);
+    return result;
+}
+
+static void on_gone(struct http_request *request)
+{
+    struct rpc_call *call = request->context;
+    if (call->left)
+        call->left(call);
+    call_free(call);
+}
+
+static void run(struct rpc_call *call, const char *name)
+{
+    struct error err;
+    const struct method *method = find_method(name);
+    if (!method) {
+        error_set(&err, ERROR_NOT_FOUND, "there is no method \"%.60s\"", name);
+        error_hint(&err, "docs/api.md lists them");
+        rpc_fail_as(call, RPC_NO_METHOD, &err);
+        return;
+    }
+    if (call->params && !json_is_object(call->params) && !json_is_null(call->params)) {
+        error_set(&err, ERROR_INVALID, "params must be an object");
+        rpc_fail(call, &err);
+    } else if (check_scope(call, method->scope, &err) < 0) {
+        rpc_fail(call, &err);
+    } else {
+        method->run(call);
+    }
+}
+
+static bool has_json_type(const struct http_request *request)
+{
+    static const char wanted[] = "application/json";
+    const char *type = http_header(request, "Content-Type");
+    return type && strncasecmp(type, wanted, sizeof wanted - 1) == 0 &&
+           strchr("; \t", type[sizeof wanted - 1]);
+}
+
+/* NULL: the request is answered. */
+static struct rpc_call *begin(struct http_request *request)
+{
+    struct error err;
+    json_error_t problem;
+    if (!has_json_type(request)) {
+        error_set(&err, ERROR_INVALID, "the body must be JSON");
+        error_hint(&err, "send the header Content-Type: application/json");
+        http_answer_error(request, 415, &err);
+        return NULL;
+    }
+    struct rpc_call *call = xcalloc(1, sizeof *call);
+    call->request = request;
+    call->server = request->server->context;
+    request->context = call;
+    request->gone = on_gone;
+    call->body = json_loadb((const char *)buf_data(&request->body), buf_length(&request->body),
+                            JSON_REJECT_DUPLICATES, &problem);
+    buf_free(&request->body);
+    call->params = json_object_get(call->body, "params");
+    if (json_is_object(call->body))
+        return call;
+    if (call->body)
+        error_set(&err, ERROR_INVALID,
+                  "the request must be one JSON object; batches are not taken");
+    else
+        error_set(&err, ERROR_INVALID, "the body is no JSON: line %d, column %d: %.200s",
+                  problem.line, problem.column, problem.text);
+    rpc_fail_as(call, call->body ? RPC_INVALID_REQUEST : RPC_PARSE, &err);
+    return NULL;
+}
+
+void rpc_handle(struct http_request *request)
+{
+    struct error err;
+    struct rpc_call *call = begin(request);
+    if (!call)
+        return;
+    const char *version = json_string_value(json_object_get(call->body, "jsonrpc"));
+    const char *method = json_string_value(json_object_get(call->body, "method"));
+    const json_t *id = json_object_get(call->body, "id");
+    if (version && strcmp(version, "2.0") == 0 && method && !json_is_object(id) &&
+        !json_is_array(id)) {
+        run(call, method);
+        return;
+    }
+    error_set(&err, ERROR_INVALID,
+              "a request has \"jsonrpc\": \"2.0\", a \"method\" and, at will, a plain \"id\"");
+    rpc_fail_as(call, RPC_INVALID_REQUEST, &err);
+}
+
+void rpc_handle_alias(struct http_request *request)
+{
+    const char *rest = strstr(request->path, "/sandbox/");
+    struct rpc_call *call = begin(request);
+    if (!call || !rest)
+        return;
+    cleanup_free char *name = xstrdup(rest + 1);
+    for (char *at = name; (at = strchr(at, '/'));)
+        *at = '.';
+    call->is_alias = true;
+    run(call, name);
+}

@@ -1,0 +1,79 @@
+/*
+ * JSON-RPC 2.0 on POST /api/v1/rpc. rpc.c has the table of methods. A method answers its call
+ * exactly once, at once or later, unless the client leaves: then `left` is called, and the call
+ * does not exist any more when it returns.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "proto/outcome.h"
+#include "server/context.h"
+#include "server/http/http.h"
+
+enum rpc_code {
+    RPC_PARSE = -32700,
+    RPC_INVALID_REQUEST = -32600,
+    RPC_NO_METHOD = -32601,
+    RPC_INVALID_PARAMS = -32602,
+    RPC_INTERNAL = -32603,
+    RPC_AUTHENTICATION = -32002,
+    RPC_NO_SANDBOX = -32004,
+    RPC_EXISTS = -32005,
+};
+
+struct rpc_call {
+    struct server *server;
+    struct http_request *request;
+    json_t *body; /* the whole request; params and id are in it */
+    const json_t *params;
+    const char *namespace, *name; /* of the sandbox, checked; the name is NULL where it may be */
+    bool is_alias;                /* came on /api/v1/sandbox/…: wants "message" too */
+    void *context;
+    void (*left)(struct rpc_call *call);
+};
+
+void rpc_handle(struct http_request *request);
+/* POST /api/v1/sandbox/start and others: the method follows from the path. */
+void rpc_handle_alias(struct http_request *request);
+
+/* Takes the result. */
+void rpc_succeed(struct rpc_call *call, json_t *result);
+/* With the code that fits the error: RPC_INVALID_PARAMS or RPC_INTERNAL. */
+void rpc_fail(struct rpc_call *call, const struct error *err);
+void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *err);
+/* For a method that answers on the request itself: nothing is left of the call but that. */
+struct http_request *rpc_release(struct rpc_call *call);
+/* The call's sandbox. NULL: the call has failed. */
+struct box *rpc_box(struct rpc_call *call);
+
+/* Parameters. A value that is absent or null is left as it is; one of a wrong type is an error. */
+int rpc_text(const struct rpc_call *call, const char *key, const char **value, struct error *err);
+int rpc_need_text(const struct rpc_call *call, const char *key, const char **value,
+                  struct error *err);
+int rpc_number(const struct rpc_call *call, const char *key, uint64_t high, uint64_t *value,
+               struct error *err);
+int rpc_member_number(const json_t *object, const char *key, uint64_t high, uint64_t *value,
+                      struct error *err);
+int rpc_flag(const struct rpc_call *call, const char *key, bool *value, struct error *err);
+/* A list of texts that borrows them, for free(). */
+int rpc_texts(const json_t *object, const char *key, char ***texts, struct error *err);
+
+/* The methods, by the file that has them. */
+/* method_life.c */
+void method_start(struct rpc_call *call);
+void method_stop(struct rpc_call *call);
+void method_pause(struct rpc_call *call);
+void method_resume(struct rpc_call *call);
+/* method_list.c */
+void method_list(struct rpc_call *call);
+void method_metrics(struct rpc_call *call);
+/* method_run.c */
+void method_repl_run(struct rpc_call *call);
+void method_repl_stream(struct rpc_call *call);
+void method_command_run(struct rpc_call *call);
+/* method_file.c */
+void method_file_read(struct rpc_call *call);
+void method_file_write(struct rpc_call *call);
+void method_file_list(struct rpc_call *call);
+void method_file_remove(struct rpc_call *call);

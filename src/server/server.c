@@ -1,0 +1,158 @@
+#include "server/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/context.h"
+#include "server/info.h"
+
+#define GRACE_MS 10000
+
+int server_check(const struct server_options *options, struct error *err)
+{
+    if (!options->dev) {
+        error_set(err, ERROR_MISSING, "a server that asks for keys is not there yet");
+        return error_hint(err, "msb server start --dev asks for none");
+    }
+    if (!origin_is_loopback(options->host) && !options->insecure) {
+        error_set(err, ERROR_DENIED,
+                  "with --dev everybody who reaches %s could run code on this host", options->host);
+        return error_hint(err, "leave out --host, or insist with --insecure");
+    }
+    return 0;
+}
+
+static void close_all(uv_handle_t *handle, void *context)
+{
+    (void)context;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+/* No request is under way any more. */
+static void on_drained(struct http_server *http)
+{
+    struct server *server = http->context;
+    boxes_close(&server->boxes);
+    launcher_close(&server->launcher);
+    close_all((uv_handle_t *)&server->term, NULL);
+    close_all((uv_handle_t *)&server->interrupt, NULL);
+    close_all((uv_handle_t *)&server->grace, NULL);
+}
+
+static void on_grace_over(uv_timer_t *grace)
+{
+    struct server *server = grace->data;
+    http_abandon(&server->http);
+}
+
+static void on_signal(uv_signal_t *watch, int number)
+{
+    (void)number;
+    struct server *server = watch->data;
+    if (server->stopping) {
+        http_abandon(&server->http);
+        return;
+    }
+    server->stopping = true;
+    uv_timer_start(&server->grace, on_grace_over, GRACE_MS, 0);
+    http_drain(&server->http);
+}
+
+static void watch_signals(struct server *server)
+{
+    uv_signal_init(&server->loop, &server->term);
+    uv_signal_init(&server->loop, &server->interrupt);
+    uv_timer_init(&server->loop, &server->grace);
+    server->term.data = server->interrupt.data = server->grace.data = server;
+    uv_signal_start(&server->term, on_signal, SIGTERM);
+    uv_signal_start(&server->interrupt, on_signal, SIGINT);
+}
+
+/* A connection is a descriptor. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static int lock_home(struct error *err)
+{
+    struct server_info running;
+    struct error unread;
+    int lock = info_lock(err);
+    if (lock >= 0 || err->code != ERROR_BUSY)
+        return lock;
+    error_set(err, ERROR_EXISTS, "a server is running already");
+    if (server_find(&running, &unread) == 0)
+        error_set(err, ERROR_EXISTS, "a server is running already: process %d on %s port %u",
+                  (int)running.pid, running.host, running.port);
+    return error_hint(err, "msb server stop ends it");
+}
+
+static int listen_on(struct server *server, struct error *err)
+{
+    const struct server_options *options = server->options;
+    int result = http_listen(&server->http, options->host, options->port, err);
+    if (result < 0 && strstr(err->message, strerror(EADDRINUSE))) {
+        char holder[128];
+        port_holder(options->port, holder, sizeof holder);
+        error_set(err, ERROR_BUSY, "port %u is taken%s%s", options->port, holder[0] ? " by " : "",
+                  holder);
+        error_hint(err, "choose another one with --port; 0 takes any that is free");
+    }
+    return result;
+}
+
+static void announce(const struct server *server, struct server_info *info)
+{
+    *info = (struct server_info){
+        .pid = getpid(), .port = http_port(&server->http), .dev = server->options->dev};
+    snprintf(info->host, sizeof info->host, "%s", server->options->host);
+}
+
+static void prepare(struct server *server, const struct server_options *options)
+{
+    uv_loop_init(&server->loop);
+    server->options = options;
+    server->is_loopback = origin_is_loopback(options->host);
+    server->boxes = (struct boxes){.loop = &server->loop, .launcher = &server->launcher};
+    http_init(&server->http, &server->loop, server_routes);
+    server->http.admit = origin_admit;
+    server->http.drained = on_drained;
+    server->http.context = server;
+}
+
+int server_run(const struct server_options *options,
+               void (*ready)(const struct server_info *info, void *context), void *context,
+               struct error *err)
+{
+    struct server_info info;
+    cleanup_free struct server *server = xcalloc(1, sizeof *server);
+    if (server_check(options, err) < 0 || launcher_fork(&server->launcher, err) < 0)
+        return -1;
+    cleanup_fd int lock = lock_home(err);
+    if (lock < 0)
+        return -1;
+    raise_descriptor_limit();
+    prepare(server, options);
+    if (listen_on(server, err) < 0 || launcher_watch(&server->launcher, &server->loop, err) < 0)
+        return -1;
+    watch_signals(server);
+    announce(server, &info);
+    if (info_write(&info, err) < 0)
+        return -1;
+    ready(&info, context);
+    uv_run(&server->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&server->loop);
+    return 0;
+}
