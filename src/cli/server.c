@@ -1,22 +1,24 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/home.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/title.h"
 #include "cli/command.h"
+#include "sandbox/config.h"
+#include "server/keys.h"
 #include "server/server.h"
 
 static struct {
     const char *host;
     unsigned port;
     bool dev, insecure, detach;
-} options = {.host = "127.0.0.1", .port = 5555};
+    const char *key, *lifetime, *namespace, *revoke;
+} options = {.host = "127.0.0.1", .port = 5555, .lifetime = "24h"};
 
 static void print_url(const struct server_info *info)
 {
@@ -62,7 +64,6 @@ static _Noreturn void serve_behind(const struct server_options *wanted, int pipe
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int log = open_log(&report.err);
     setsid();
-    title_set("msb server");
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     if (log >= 0)
@@ -109,9 +110,12 @@ static int refuse_words(const struct arguments *arguments)
 static int start(const struct arguments *arguments)
 {
     struct error err;
-    struct server_options wanted = {.host = options.host,
+    cleanup_free char *host = xstrdup(options.host),
+                      *key = options.key ? xstrdup(options.key) : NULL;
+    struct server_options wanted = {.host = host,
                                     .port = (uint16_t)options.port,
                                     .dev = options.dev,
+                                    .key = key,
                                     .insecure = options.insecure};
     if (refuse_words(arguments))
         return EXIT_USAGE;
@@ -121,6 +125,8 @@ static int start(const struct arguments *arguments)
     }
     if (server_check(&wanted, &err) < 0)
         return report_error(&err, EXIT_USAGE);
+    /* Also takes the key out of what ps shows. */
+    title_set("msb server");
     if (options.detach)
         return start_behind(&wanted);
     return server_run(&wanted, on_ready, NULL, &err) < 0 ? report_error(&err, EXIT_SANDBOX) : 0;
@@ -150,10 +156,43 @@ static int status(const struct arguments *arguments)
     return 0;
 }
 
+static int make_key(struct error *err)
+{
+    int64_t seconds;
+    struct key_grant grant = {0};
+    const char *namespace = options.namespace ? options.namespace : SANDBOX_DEFAULT_NAMESPACE;
+    if (keys_parse_lifetime(options.lifetime, &seconds, err) < 0 ||
+        (options.key && keys_check_secret(options.key, err) < 0))
+        return -1;
+    if (strcmp(namespace, KEY_ALL_NAMESPACES) != 0 &&
+        sandbox_check_name("namespace", namespace, err) < 0)
+        return -1;
+    cleanup_free char *secret = options.key ? xstrdup(options.key) : keys_secret(err);
+    if (!secret)
+        return -1;
+    snprintf(grant.namespace, sizeof grant.namespace, "%s", namespace);
+    grant.expires = time(NULL) + seconds;
+    cleanup_free char *key = keys_make(secret, &grant);
+    printf("%s\n", key);
+    fprintf(stderr, "id %s, namespace %s\n", grant.id, grant.namespace);
+    return 0;
+}
+
+static int keygen(const struct arguments *arguments)
+{
+    struct error err;
+    if (refuse_words(arguments))
+        return EXIT_USAGE;
+    int result = options.revoke ? keys_revoke(options.revoke, &err) : make_key(&err);
+    return result < 0 ? report_error(&err, EXIT_USAGE) : 0;
+}
+
 static const struct option start_options[] = {
     {0, "host", OPTION_TEXT, &options.host, "ADDR", "the address to listen on (127.0.0.1)"},
     {0, "port", OPTION_COUNT, &options.port, "N", "the port; 0 takes any that is free (5555)"},
     {0, "dev", OPTION_FLAG, &options.dev, NULL, "ask nobody for a key"},
+    {0, "key", OPTION_TEXT, &options.key, "SECRET",
+     "signs API keys, instead of server.key in the home folder"},
     {0, "insecure", OPTION_FLAG, &options.insecure, NULL,
      "with --dev, also on an address that others can reach"},
     {'d', "detach", OPTION_FLAG, &options.detach, NULL,
@@ -164,10 +203,11 @@ static const struct option start_options[] = {
 const struct command server_start_command = {
     .name = "server start",
     .summary = "serve the HTTP API",
-    .usage = "server start --dev [OPTIONS]",
+    .usage = "server start [OPTIONS]",
     .description =
         "Serves the API (docs/api.md) until it is stopped, and prints where. Sandboxes that it\n"
         "starts live on when it ends; the next server finds them again, and msb ps lists them.\n"
+        "Every request needs a key (msb server keygen), unless --dev is given.\n"
         "On an address of this host only, requests of web pages of others are refused.",
     .examples = "  msb server start --dev\n"
                 "  msb server start --dev --port 8000 --detach\n"
@@ -192,4 +232,28 @@ const struct command server_status_command = {
     .description =
         "Prints the address and the process of the server that runs in this home folder.",
     .run = status,
+};
+
+static const struct option keygen_options[] = {
+    {0, "expire", OPTION_TEXT, &options.lifetime, "TIME",
+     "how long it is good: 90s, 30m, 24h, 7d, 2w, 6mo, 1y (24h)"},
+    {0, "namespace", OPTION_TEXT, &options.namespace, "NS",
+     "the namespace it is good for; \"*\" for all (default)"},
+    {0, "key", OPTION_TEXT, &options.key, "SECRET", "the secret the server was started with"},
+    {0, "revoke", OPTION_TEXT, &options.revoke, "ID", "make no key, but this one worthless"},
+    {0},
+};
+
+const struct command server_keygen_command = {
+    .name = "server keygen",
+    .summary = "make or revoke a key for the HTTP API",
+    .usage = "server keygen [OPTIONS]",
+    .description =
+        "Prints a key for requests to the server, and on stderr its id. The key is good for\n"
+        "one namespace: it neither sees nor touches sandboxes of another. Revoking works at\n"
+        "once; removing server.key from the home folder makes all keys worthless.",
+    .examples = "  msb server keygen --expire 7d --namespace team-a\n"
+                "  msb server keygen --revoke 0123456789abcdef\n",
+    .options = keygen_options,
+    .run = keygen,
 };

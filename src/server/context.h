@@ -8,6 +8,7 @@
 struct server {
     uv_loop_t loop;
     const struct server_options *options;
+    char *secret; /* signs API keys; NULL: none are asked for */
     struct http_server http;
     struct launcher launcher;
     struct boxes boxes;
@@ -20,6 +21,9 @@ struct server {
 /* origin.c: refuses what a web page of somebody else could send, and answers preflights. */
 bool origin_admit(struct http_request *request);
 bool origin_is_loopback(const char *host);
+
+/* key_admit.c: refuses requests without a good key, and notes what the key is good for. */
+bool key_admit(struct http_request *request);
 
 /* routes.c */
 extern const struct http_route server_routes[];

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "sandbox/config.h"
+#include "server/keys.h"
 
 enum scope {
     ONE,  /* "sandbox" names one, in "namespace" or the default one */
@@ -56,16 +57,20 @@ struct http_request *rpc_release(struct rpc_call *call)
     return request;
 }
 
+static void send_message(struct http_request *request, json_t *message)
+{
+    cleanup_free char *text = json_dumps(message, JSON_COMPACT);
+    json_decref(message);
+    http_answer(request, 200, "application/json", text, strlen(text));
+}
+
 static void answer(struct rpc_call *call, json_t *message)
 {
     json_t *id = json_object_get(call->body, "id");
     json_object_set_new(message, "jsonrpc", json_string("2.0"));
     if (id)
         json_object_set(message, "id", id);
-    cleanup_free char *text = json_dumps(message, JSON_COMPACT);
-    json_decref(message);
-    struct http_request *request = rpc_release(call);
-    http_answer(request, 200, "application/json", text, strlen(text));
+    send_message(rpc_release(call), message);
 }
 
 void rpc_succeed(struct rpc_call *call, json_t *result)
@@ -76,14 +81,26 @@ void rpc_succeed(struct rpc_call *call, json_t *result)
     answer(call, message);
 }
 
-void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *err)
+static json_t *describe_error(enum rpc_code code, const struct error *err)
 {
     json_t *data = json_pack("{s:s}", "code", error_code_name(err->code));
     if (err->hint[0])
         json_object_set_new(data, "hint", json_string(err->hint));
     json_t *error =
         json_pack("{s:i, s:s, s:o}", "code", (int)code, "message", err->message, "data", data);
-    answer(call, json_pack("{s:o}", "error", error));
+    return json_pack("{s:o}", "error", error);
+}
+
+void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *err)
+{
+    answer(call, describe_error(code, err));
+}
+
+void rpc_refuse(struct http_request *request, enum rpc_code code, const struct error *err)
+{
+    json_t *message = describe_error(code, err);
+    json_object_set_new(message, "jsonrpc", json_string("2.0"));
+    send_message(request, message);
 }
 
 void rpc_fail(struct rpc_call *call, const struct error *err)
@@ -102,7 +119,8 @@ struct box *rpc_box(struct rpc_call *call)
 
 static int check_scope(struct rpc_call *call, enum scope scope, struct error *err)
 {
-    call->namespace = SANDBOX_DEFAULT_NAMESPACE;
+    bool all = strcmp(call->request->scope, KEY_ALL_NAMESPACES) == 0;
+    call->namespace = all ? SANDBOX_DEFAULT_NAMESPACE : call->request->scope;
     if (rpc_text(call, "namespace", &call->namespace, err) < 0)
         return -1;
     int result = scope == ONE ? rpc_need_text(call, "sandbox", &call->name, err)
@@ -111,7 +129,10 @@ static int check_scope(struct rpc_call *call, enum scope scope, struct error *er
         result = sandbox_check_name("namespace", call->namespace, err);
     if (result == 0 && call->name)
         result = sandbox_check_name("sandbox name", call->name, err);
-    return result;
+    if (result < 0 || all || strcmp(call->namespace, call->request->scope) == 0)
+        return result;
+    error_set(err, ERROR_DENIED, "this key is not good for namespace %s", call->namespace);
+    return error_hint(err, "leave \"namespace\" out, or use a key that is good for it");
 }
 
 static void on_gone(struct http_request *request)
@@ -136,7 +157,7 @@ static void run(struct rpc_call *call, const char *name)
         error_set(&err, ERROR_INVALID, "params must be an object");
         rpc_fail(call, &err);
     } else if (check_scope(call, method->scope, &err) < 0) {
-        rpc_fail(call, &err);
+        rpc_fail_as(call, err.code == ERROR_DENIED ? RPC_AUTHENTICATION : RPC_INVALID_PARAMS, &err);
     } else {
         method->run(call);
     }

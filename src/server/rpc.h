@@ -42,6 +42,8 @@ void rpc_succeed(struct rpc_call *call, json_t *result);
 /* With the code that fits the error: RPC_INVALID_PARAMS or RPC_INTERNAL. */
 void rpc_fail(struct rpc_call *call, const struct error *err);
 void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *err);
+/* Before there is a call. */
+void rpc_refuse(struct http_request *request, enum rpc_code code, const struct error *err);
 /* For a method that answers on the request itself: nothing is left of the call but that. */
 struct http_request *rpc_release(struct rpc_call *call);
 /* The call's sandbox. NULL: the call has failed. */

@@ -11,16 +11,15 @@
 #include "base/mem.h"
 #include "server/context.h"
 #include "server/info.h"
+#include "server/keys.h"
 
 #define GRACE_MS 10000
 
 int server_check(const struct server_options *options, struct error *err)
 {
-    if (!options->dev) {
-        error_set(err, ERROR_MISSING, "a server that asks for keys is not there yet");
-        return error_hint(err, "msb server start --dev asks for none");
-    }
-    if (!origin_is_loopback(options->host) && !options->insecure) {
+    if (options->key && keys_check_secret(options->key, err) < 0)
+        return -1;
+    if (options->dev && !origin_is_loopback(options->host) && !options->insecure) {
         error_set(err, ERROR_DENIED,
                   "with --dev everybody who reaches %s could run code on this host", options->host);
         return error_hint(err, "leave out --host, or insist with --insecure");
@@ -120,6 +119,19 @@ static void announce(const struct server *server, struct server_info *info)
     snprintf(info->host, sizeof info->host, "%s", server->options->host);
 }
 
+static bool admit(struct http_request *request)
+{
+    return origin_admit(request) && key_admit(request);
+}
+
+static int find_secret(struct server *server, struct error *err)
+{
+    const struct server_options *options = server->options;
+    if (!options->dev)
+        server->secret = options->key ? xstrdup(options->key) : keys_secret(err);
+    return options->dev || server->secret ? 0 : -1;
+}
+
 static void prepare(struct server *server, const struct server_options *options)
 {
     uv_loop_init(&server->loop);
@@ -127,7 +139,7 @@ static void prepare(struct server *server, const struct server_options *options)
     server->is_loopback = origin_is_loopback(options->host);
     server->boxes = (struct boxes){.loop = &server->loop, .launcher = &server->launcher};
     http_init(&server->http, &server->loop, server_routes);
-    server->http.admit = origin_admit;
+    server->http.admit = admit;
     server->http.drained = on_drained;
     server->http.context = server;
 }
@@ -145,7 +157,8 @@ int server_run(const struct server_options *options,
         return -1;
     raise_descriptor_limit();
     prepare(server, options);
-    if (listen_on(server, err) < 0 || launcher_watch(&server->launcher, &server->loop, err) < 0)
+    if (find_secret(server, err) < 0 || listen_on(server, err) < 0 ||
+        launcher_watch(&server->launcher, &server->loop, err) < 0)
         return -1;
     watch_signals(server);
     announce(server, &info);
@@ -154,5 +167,6 @@ int server_run(const struct server_options *options,
     ready(&info, context);
     uv_run(&server->loop, UV_RUN_DEFAULT);
     uv_loop_close(&server->loop);
+    free(server->secret);
     return 0;
 }

@@ -13,9 +13,10 @@
 
 struct server_options {
     const char *host;
-    uint16_t port; /* 0: any */
-    bool dev;      /* no keys are asked for */
-    bool insecure; /* so be it, on an address that others can reach */
+    uint16_t port;   /* 0: any */
+    bool dev;        /* no keys are asked for */
+    const char *key; /* signs API keys; NULL: that of the home folder */
+    bool insecure;   /* so be it, on an address that others can reach */
 };
 
 struct server_info {

@@ -73,12 +73,14 @@ class Connection:
 
 
 class ServerTest(unittest.TestCase):
+    arguments = ["--dev"]
+
     @classmethod
     def setUpClass(cls):
         cls.home = tempfile.mkdtemp(prefix="msb-http-")
         cls.environment = dict(os.environ, MSB_HOME=cls.home)
         cls.process = subprocess.Popen(
-            [MSB, "server", "start", "--dev", "--port", "0"],
+            [MSB, "server", "start", *cls.arguments, "--port", "0"],
             env=cls.environment, stdout=subprocess.PIPE, text=True)
         url = cls.process.stdout.readline().strip()
         cls.port = int(url.rpartition(":")[2])
@@ -103,10 +105,10 @@ class ServerTest(unittest.TestCase):
         connection.send(self.head(*args).encode() + body)
         return connection.answer(has_body=args[:1] != ("HEAD",))
 
-    def post(self, body, kind="application/json"):
+    def post(self, body, kind="application/json", lines=()):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.request("POST", "/api/v1/rpc", f"Content-Type: {kind}",
-                            f"Content-Length: {len(data)}", body=data)
+                            f"Content-Length: {len(data)}", *lines, body=data)
 
     def rpc(self, method, **params):
         return self.post({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).json()

@@ -216,6 +216,21 @@ class Drain(ServerTest):
         self.assertIn(f"port {self.port} is taken by msb, process {self.process.pid}",
                       second.stderr)
 
+    def test_behind_on_another_address_the_secret_stays_secret(self):
+        environment = dict(self.environment, MSB_HOME=self.home + "/behind")
+        secret = "a-secret-of-some-length"
+        url = subprocess.run([MSB, "server", "start", "--detach", "--host", "127.0.0.2", "--port",
+                              "0", "--key", secret], env=environment, text=True, check=True,
+                             capture_output=True, timeout=PATIENCE).stdout
+        self.addCleanup(subprocess.run, [MSB, "server", "stop"], env=environment, check=True)
+        self.assertRegex(url, r"^http://127\.0\.0\.2:[0-9]+\n$")
+        status = subprocess.run([MSB, "server", "status"], env=environment, text=True, check=True,
+                                capture_output=True, timeout=PATIENCE).stdout
+        self.assertTrue(status.startswith(url))
+        process = status.split()[2].rstrip(",")
+        with open(f"/proc/{process}/cmdline", encoding="utf-8") as line:
+            self.assertNotIn(secret, line.read())
+
     def test_no_keys_for_everybody_is_refused(self):
         second = subprocess.run([MSB, "server", "start", "--dev", "--host", "0.0.0.0"], text=True,
                                 env=self.environment, capture_output=True, timeout=PATIENCE)

@@ -42,6 +42,7 @@ struct http_request {
     struct http_header headers[HTTP_HEADERS_MAX];
     size_t header_count;
     struct buf body;
+    char scope[64]; /* for `admit`: what the request may touch */
     /* For the handler. */
     void *context;
     void (*gone)(struct http_request *request);    /* the client has left */
