@@ -94,16 +94,17 @@ check:
 	@$(MAKE) --no-print-directory all $(UNIT)
 	@BUILD=$(BUILD) tests/run
 
-# Hostile bytes for both sides of the agent protocol and for the proxy, FUZZ_SECONDS long each.
+# Hostile bytes for both sides of the agent protocol, the proxy and the server, FUZZ_SECONDS long each.
 FUZZ_SECONDS = 60
 FUZZ_HOST    = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/sandbox/,client.c collect.c \
                egress_policy.c link.c proxy_request.c records.c writer.c)
 FUZZ_frame   = $(FUZZ_HOST)
 FUZZ_proxy   = $(FUZZ_HOST)
+FUZZ_http    = $(wildcard src/base/*.c) src/server/http/parse.c
 FUZZ_agent   = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/agent/,account.c \
                exec_request.c file_request.c limits.c loop.c machine.c privileges.c scope.c settings.c \
                spawn.c)
-fuzz: fuzz-frame fuzz-agent fuzz-proxy
+fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http
 fuzz-%:
 	@tools/install-packages clang libclang-rt-14-dev
 	@mkdir -p build/fuzz/corpus-$*

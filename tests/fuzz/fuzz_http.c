@@ -1,0 +1,61 @@
+/* Hostile requests to the server: what is taken has plain lines and a body within its limit. */
+#include <assert.h>
+#include <string.h>
+
+#include "server/http/internal.h"
+
+#define BODY_MAX 4096
+
+static void check_text(const char *text)
+{
+    for (; *text; text++)
+        assert((unsigned char)*text >= 0x20 || *text == '\t');
+}
+
+static void check_request(const struct http_request *request)
+{
+    assert(request->path[0] == '/' || strcmp(request->path, "*") == 0);
+    check_text(request->method);
+    check_text(request->path);
+    check_text(request->query);
+    assert(request->header_count <= HTTP_HEADERS_MAX);
+    for (size_t i = 0; i < request->header_count; i++) {
+        assert(request->headers[i].name[0] && !strpbrk(request->headers[i].name, " \t:"));
+        check_text(request->headers[i].value);
+    }
+}
+
+static void take_body(struct http_connection *connection, const uint8_t *data, size_t size)
+{
+    static const struct http_route route = {.body_max = BODY_MAX};
+    struct error err;
+    connection->request->route = &route;
+    while (connection->phase == PHASE_BODY && size > 0) {
+        size_t piece = size < 7 ? size : 7;
+        long used = parse_body(connection, data, piece, &err);
+        assert(used <= (long)piece);
+        if (used <= 0)
+            break;
+        data += used;
+        size -= (size_t)used;
+    }
+    assert(buf_length(&connection->request->body) <= BODY_MAX);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct http_connection connection = {0};
+    struct error err;
+    size_t head = parse_find_head(data, size, 0);
+    if (head == 0 || head > HTTP_HEAD_MAX)
+        return 0;
+    int status = parse_head(&connection, data, head, &err);
+    if (status == 0) {
+        check_request(connection.request);
+        take_body(&connection, data + head, size - head);
+    } else {
+        assert(status >= 400 && status < 600 && err.message[0]);
+    }
+    request_free(connection.request);
+    return 0;
+}
