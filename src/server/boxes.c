@@ -7,6 +7,9 @@
 #include "sandbox/launch.h"
 #include "sandbox/state.h"
 
+/* At once; each is a process of the launcher that works hard. */
+#define STARTING_MAX 64
+
 static struct box *find_known(const struct boxes *boxes, const char *namespace, const char *name)
 {
     struct box *box = boxes->first;
@@ -131,8 +134,21 @@ static void on_launched(struct launch *launch, int fd, const struct error *failu
     call_join(&box->client, &box->starting, LAUNCH_STREAM, &handlers, box);
 }
 
+static int check_room(const struct boxes *boxes, struct error *err)
+{
+    size_t starting = 0;
+    for (const struct box *box = boxes->first; box; box = box->next)
+        starting += !box->is_ready;
+    if (starting < STARTING_MAX)
+        return 0;
+    error_set(err, ERROR_BUSY, "%zu sandboxes are being started already", starting);
+    return error_hint(err, "try again in a moment");
+}
+
 struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config, struct error *err)
 {
+    if (check_room(boxes, err) < 0)
+        return NULL;
     struct box *box = box_new(boxes, config->namespace, config->name);
     box->launch.ended = on_launched;
     box->launch.context = box;

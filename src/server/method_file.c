@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "sandbox/collect.h"
 #include "sandbox/requests.h"
+#include "server/gather.h"
 #include "server/rpc.h"
 
 #define READ_MAX (16ull << 20)
@@ -13,7 +13,7 @@
 
 struct file_call {
     struct rpc_call *call; /* NULL: the client has left */
-    struct collection collection;
+    struct gather gather;
     struct client_call reading;
     struct buf content;
     const char *encoding;
@@ -22,7 +22,7 @@ struct file_call {
 
 static void file_free(struct file_call *file)
 {
-    collect_free(&file->collection);
+    gather_free(&file->gather);
     buf_free(&file->content);
     free(file);
 }
@@ -31,7 +31,7 @@ static struct file_call *file_new(struct rpc_call *call)
 {
     struct file_call *file = xcalloc(1, sizeof *file);
     file->call = call;
-    file->collection.context = file;
+    file->gather.context = file;
     call->context = file;
     return file;
 }
@@ -40,7 +40,7 @@ static void left_collecting(struct rpc_call *call)
 {
     struct file_call *file = call->context;
     file->call = NULL;
-    call_cancel(&file->collection.call);
+    call_cancel(&file->gather.collection.call);
 }
 
 static void left_reading(struct rpc_call *call)
@@ -73,7 +73,7 @@ static void refuse(struct file_call *file, const struct error *err)
 }
 
 static void collect(struct file_call *file, enum operation operation, const struct buf *fields,
-                    void (*ended)(struct collection *, const struct outcome *))
+                    void (*ended)(struct gather *, const struct outcome *))
 {
     struct box *box = rpc_box(file->call);
     if (!box) {
@@ -81,9 +81,9 @@ static void collect(struct file_call *file, enum operation operation, const stru
         return;
     }
     file->call->left = left_collecting;
-    file->collection.ended = ended;
-    collect_start(&file->collection, &box->client, operation, fields, buf_data(&file->content),
-                  buf_length(&file->content));
+    file->gather.ended = ended;
+    gather_start(&file->gather, &box->client, operation, fields, buf_data(&file->content),
+                 buf_length(&file->content));
 }
 
 /* ---- read ---------------------------------------------------------------------------------- */
@@ -203,9 +203,9 @@ static int take_content(struct file_call *file, struct error *err)
     return 0;
 }
 
-static void on_changed(struct collection *collection, const struct outcome *outcome)
+static void on_changed(struct gather *gather, const struct outcome *outcome)
 {
-    struct file_call *file = collection->context;
+    struct file_call *file = gather->context;
     if (file->call && outcome->error.code != ERROR_NONE)
         rpc_fail(file->call, &outcome->error);
     else if (file->call)
@@ -237,13 +237,13 @@ void method_file_write(struct rpc_call *call)
 
 /* ---- list, remove -------------------------------------------------------------------------- */
 
-static void on_listed(struct collection *collection, const struct outcome *outcome)
+static void on_listed(struct gather *gather, const struct outcome *outcome)
 {
-    struct file_call *file = collection->context;
+    struct file_call *file = gather->context;
     if (file->call && outcome->error.code != ERROR_NONE)
         rpc_fail(file->call, &outcome->error);
     else if (file->call)
-        rpc_succeed(file->call, json_pack("{s:O}", "entries", collection->records));
+        rpc_succeed(file->call, json_pack("{s:O}", "entries", gather->collection.records));
     file_free(file);
 }
 

@@ -2,17 +2,18 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sandbox/collect.h"
 #include "sandbox/requests.h"
-#include "server/lines.h"
+#include "server/gather.h"
 #include "server/rpc.h"
 
 #define TIMEOUT_MAX (365ull * 24 * 3600)
 #define STREAM_WAITING_MAX (256u << 10)
 
+static const uint64_t output_max = GATHER_OUTPUT_MAX;
+
 /* Code or a command under way. When the client leaves, it is cancelled. */
 struct run {
-    struct collection collection;
+    struct gather gather;
     struct rpc_call *call; /* NULL: the client has left, or it is a stream */
     struct http_request *stream;
     json_t *body;  /* keeps the texts below */
@@ -25,7 +26,7 @@ static void run_left(struct rpc_call *call)
 {
     struct run *run = call->context;
     run->call = NULL;
-    call_cancel(&run->collection.call);
+    call_cancel(&run->gather.collection.call);
 }
 
 static struct run *run_new(struct rpc_call *call)
@@ -33,14 +34,14 @@ static struct run *run_new(struct rpc_call *call)
     struct run *run = xcalloc(1, sizeof *run);
     run->call = call;
     run->body = json_incref(call->body);
-    run->collection.context = run;
+    run->gather.context = run;
     call->context = run;
     return run;
 }
 
 static void run_free(struct run *run)
 {
-    collect_free(&run->collection);
+    gather_free(&run->gather);
     json_decref(run->body);
     free(run);
 }
@@ -68,18 +69,42 @@ static char *explain(const struct run *run, const struct outcome *outcome)
     }
 }
 
-static json_t *describe_run(const struct run *run, const struct outcome *outcome, bool with_output)
+static void add_text(struct lines *lines, enum channel channel, const json_t *text)
 {
-    const struct collection *collection = &run->collection;
+    if (json_string_length(text) > 0)
+        lines_take(lines, channel, json_string_value(text), json_string_length(text));
+    lines_finish(lines);
+}
+
+/* Results and tracebacks are lines too, for those who look at nothing else. */
+static void add_results(struct run *run, const char *problem)
+{
+    struct collection *collection = &run->gather.collection;
+    for (size_t i = 0; i < json_array_size(collection->records); i++)
+        add_text(&run->gather.lines, CHANNEL_STDOUT,
+                 json_object_get(json_array_get(collection->records, i), "text"));
+    add_text(&run->gather.lines, CHANNEL_STDERR, json_object_get(collection->error, "traceback"));
+    if (problem)
+        lines_take(&run->gather.lines, CHANNEL_STDERR, problem, strlen(problem));
+    lines_finish(&run->gather.lines);
+}
+
+static json_t *describe(struct run *run, const struct outcome *outcome)
+{
+    run->gather.collection.invalid |= run->gather.lines.invalid;
+    json_t *result = collect_json(&run->gather.collection, outcome);
+    json_object_del(result, "output");
+    return result;
+}
+
+static json_t *describe_run(struct run *run, const struct outcome *outcome)
+{
     cleanup_free char *problem = explain(run, outcome);
-    json_t *result = collect_json(collection, outcome);
-    bool failed = problem || collection->error;
+    json_t *result = describe(run, outcome);
+    bool failed = problem || run->gather.collection.error;
     json_object_set_new(result, "status", json_string(failed ? "error" : "success"));
     json_object_set_new(result, "language", json_string(run->language));
-    if (with_output)
-        json_object_set_new(result, "output", lines_of_run(collection, problem));
-    else
-        json_object_del(result, "output");
+    add_results(run, problem);
     return result;
 }
 
@@ -96,19 +121,20 @@ static struct error failure_of(const struct outcome *outcome)
     return err;
 }
 
-static void on_run_ended(struct collection *collection, const struct outcome *outcome)
+static void on_run_ended(struct gather *gather, const struct outcome *outcome)
 {
-    struct run *run = collection->context;
+    struct run *run = gather->context;
     struct error err = failure_of(outcome);
     if (run->call && could_not_run(outcome))
         rpc_fail(run->call, &err);
     else if (run->call)
-        rpc_succeed(run->call, describe_run(run, outcome, true));
+        rpc_succeed_with(run->call, describe_run(run, outcome), &run->gather.lines);
     run_free(run);
 }
 
 /* Reads the parameters; NULL: the call has failed. */
-static struct run *prepare_run(struct rpc_call *call, struct buf *fields, struct box **box)
+static struct run *prepare_run(struct rpc_call *call, const uint64_t *limit, struct buf *fields,
+                               struct box **box)
 {
     struct error err;
     struct run *run = run_new(call);
@@ -127,7 +153,8 @@ static struct run *prepare_run(struct rpc_call *call, struct buf *fields, struct
     }
     run_request_fields(fields, &(struct run_request){.language = run->language,
                                                      .context = context,
-                                                     .timeout_ms = run->timeout_s * 1000});
+                                                     .timeout_ms = run->timeout_s * 1000,
+                                                     .output_limit = limit});
     if (buf_length(fields) <= FRAME_MAX)
         return run;
     error_set(&err, ERROR_LIMIT, "the names in the request are too long");
@@ -139,12 +166,12 @@ void method_repl_run(struct rpc_call *call)
 {
     cleanup_buf struct buf fields = {0};
     struct box *box;
-    struct run *run = prepare_run(call, &fields, &box);
+    struct run *run = prepare_run(call, &output_max, &fields, &box);
     if (!run)
         return;
     call->left = run_left;
-    run->collection.ended = on_run_ended;
-    collect_start(&run->collection, &box->client, OP_RUN, &fields, run->code, strlen(run->code));
+    run->gather.ended = on_run_ended;
+    gather_start(&run->gather, &box->client, OP_RUN, &fields, run->code, strlen(run->code));
 }
 
 /* ---- code, as it prints -------------------------------------------------------------------- */
@@ -164,8 +191,8 @@ static void send_each(struct run *run, const char *event, json_t *items)
 
 static void send_collected(struct run *run)
 {
-    send_each(run, "output", run->collection.pieces);
-    send_each(run, "result", run->collection.records);
+    send_each(run, "output", run->gather.collection.pieces);
+    send_each(run, "result", run->gather.collection.records);
 }
 
 static void on_stream_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
@@ -173,7 +200,7 @@ static void on_stream_data(struct client_call *call, enum channel channel, const
 {
     struct run *run = call->context;
     if (run->stream) {
-        collect_take(&run->collection, channel, bytes, length);
+        collect_take(&run->gather.collection, channel, bytes, length);
         send_collected(run);
     }
     run->unpaid += length;
@@ -186,7 +213,7 @@ static void on_stream_data(struct client_call *call, enum channel channel, const
 static void on_stream_drained(struct http_request *request)
 {
     struct run *run = request->context;
-    call_consumed(&run->collection.call, run->unpaid);
+    call_consumed(&run->gather.collection.call, run->unpaid);
     run->unpaid = 0;
 }
 
@@ -194,16 +221,16 @@ static void on_stream_gone(struct http_request *request)
 {
     struct run *run = request->context;
     run->stream = NULL;
-    call_cancel(&run->collection.call);
+    call_cancel(&run->gather.collection.call);
 }
 
 static void on_stream_end(struct client_call *call, const struct outcome *outcome)
 {
     struct run *run = call->context;
     if (run->stream) {
-        collect_finish(&run->collection);
+        collect_finish(&run->gather.collection);
         send_collected(run);
-        json_t *result = describe_run(run, outcome, false);
+        json_t *result = describe_run(run, outcome);
         send_json(run, "end", result);
         json_decref(result);
         http_stream_end(run->stream);
@@ -216,7 +243,7 @@ void method_repl_stream(struct rpc_call *call)
     static const struct call_handlers handlers = {.data = on_stream_data, .end = on_stream_end};
     cleanup_buf struct buf fields = {0};
     struct box *box;
-    struct run *run = prepare_run(call, &fields, &box);
+    struct run *run = prepare_run(call, NULL, &fields, &box);
     if (!run)
         return;
     run->call = NULL;
@@ -226,31 +253,30 @@ void method_repl_stream(struct rpc_call *call)
     run->stream->drained = on_stream_drained;
     http_add_header(run->stream, "Cache-Control", "no-store");
     http_stream_begin(run->stream, 200, "text/event-stream");
-    collect_begin(&run->collection);
-    call_start(&box->client, &run->collection.call, OP_RUN, &fields, &handlers, run);
-    call_give(&run->collection.call, run->code, strlen(run->code));
+    collect_begin(&run->gather.collection);
+    call_start(&box->client, &run->gather.collection.call, OP_RUN, &fields, &handlers, run);
+    call_give(&run->gather.collection.call, run->code, strlen(run->code));
 }
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
-static json_t *describe_command(const struct run *run, const struct outcome *outcome)
+static json_t *describe_command(struct run *run, const struct outcome *outcome)
 {
     int exit_code =
         outcome->verdict == VERDICT_SIGNALED ? 128 + outcome->signal : outcome->exit_code;
-    json_t *result = collect_json(&run->collection, outcome);
+    json_t *result = describe(run, outcome);
     json_t *args = json_object_get(json_object_get(run->body, "params"), "args");
     json_object_set_new(result, "command", json_string(run->command));
     json_object_set_new(result, "args", json_is_array(args) ? json_incref(args) : json_array());
     json_object_set_new(result, "exit_code", json_integer(exit_code));
     json_object_set_new(result, "success", json_boolean(exit_code == 0));
-    json_object_set_new(result, "output", lines_of_pieces(run->collection.pieces));
     json_object_del(result, "results");
     return result;
 }
 
-static void on_command_ended(struct collection *collection, const struct outcome *outcome)
+static void on_command_ended(struct gather *gather, const struct outcome *outcome)
 {
-    struct run *run = collection->context;
+    struct run *run = gather->context;
     struct error err = failure_of(outcome);
     if (outcome->verdict == VERDICT_TIMEOUT)
         error_set(&err, ERROR_TIMEOUT, "the command timed out after %llu seconds and was ended",
@@ -261,14 +287,14 @@ static void on_command_ended(struct collection *collection, const struct outcome
                       outcome->verdict == VERDICT_MEMORY))
         rpc_fail_as(run->call, RPC_INTERNAL, &err);
     else if (run->call)
-        rpc_succeed(run->call, describe_command(run, outcome));
+        rpc_succeed_with(run->call, describe_command(run, outcome), &run->gather.lines);
     run_free(run);
 }
 
 static int command_fields(struct run *run, struct buf *fields, struct error *err)
 {
     struct rpc_call *call = run->call;
-    struct exec_request request = {0};
+    struct exec_request request = {.output_limit = &output_max};
     cleanup_free char **args = NULL;
     if (rpc_need_text(call, "command", &run->command, err) < 0 ||
         rpc_texts(call->params, "args", &args, err) < 0 ||
@@ -302,6 +328,6 @@ void method_command_run(struct rpc_call *call)
         return;
     }
     call->left = run_left;
-    run->collection.ended = on_command_ended;
-    collect_start(&run->collection, &box->client, OP_EXEC, &fields, NULL, 0);
+    run->gather.ended = on_command_ended;
+    gather_start(&run->gather, &box->client, OP_EXEC, &fields, NULL, 0);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json_text.h"
 #include "base/mem.h"
 #include "sandbox/config.h"
 #include "server/keys.h"
@@ -81,8 +82,36 @@ void rpc_succeed(struct rpc_call *call, json_t *result)
     answer(call, message);
 }
 
-static json_t *describe_error(enum rpc_code code, const struct error *err)
+static void append_dump(struct buf *out, const json_t *json)
 {
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
+    buf_append_text(out, text);
+}
+
+void rpc_succeed_with(struct rpc_call *call, json_t *result, const struct lines *lines)
+{
+    cleanup_buf struct buf text = {0};
+    const json_t *id = json_object_get(call->body, "id");
+    buf_append_text(&text, "{\"jsonrpc\":\"2.0\"");
+    if (id) {
+        buf_append_text(&text, ",\"id\":");
+        append_dump(&text, id);
+    }
+    buf_append_text(&text, ",\"result\":");
+    append_dump(&text, result);
+    json_decref(result);
+    text.end--; /* the result goes on */
+    buf_append_text(&text, ",\"output\":[");
+    buf_append(&text, buf_data(&lines->json), buf_length(&lines->json));
+    buf_append_text(&text, "]}}");
+    http_answer(rpc_release(call), 200, "application/json", buf_data(&text), buf_length(&text));
+}
+
+static json_t *describe_error(enum rpc_code code, const struct error *given)
+{
+    struct error clean = *given, *err = &clean;
+    json_text_clean(clean.message);
+    json_text_clean(clean.hint);
     json_t *data = json_pack("{s:s}", "code", error_code_name(err->code));
     if (err->hint[0])
         json_object_set_new(data, "hint", json_string(err->hint));

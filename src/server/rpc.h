@@ -10,6 +10,7 @@
 #include "proto/outcome.h"
 #include "server/context.h"
 #include "server/http/http.h"
+#include "server/lines.h"
 
 enum rpc_code {
     RPC_PARSE = -32700,
@@ -39,6 +40,8 @@ void rpc_handle_alias(struct http_request *request);
 
 /* Takes the result. */
 void rpc_succeed(struct rpc_call *call, json_t *result);
+/* The same with "output", the lines that were printed. */
+void rpc_succeed_with(struct rpc_call *call, json_t *result, const struct lines *lines);
 /* With the code that fits the error: RPC_INVALID_PARAMS or RPC_INTERNAL. */
 void rpc_fail(struct rpc_call *call, const struct error *err);
 void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *err);

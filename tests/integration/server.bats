@@ -81,6 +81,29 @@ is_empty_folder() {
         "([{'stream': 'stdout', 'text': 'a�b'}], True)"
 }
 
+@test "output beyond the limit is counted, and a stream has all of it" {
+    start box
+    assert_equal "$(value_of 'len(a["result"]["output"]), a["result"]["output_bytes"]' sandbox.command.run \
+        '{"sandbox":"box","command":"sh","args":["-c","yes | head -c 6000000"]}')" "(524288, 6000000)"
+    call sandbox.repl.stream \
+        '{"sandbox":"box","language":"python","code":"for i in range(600): print(\"y\" * 9999)"}' |
+        python3 -c 'import json, sys
+print(sum(len(json.loads(l[6:]).get("text", "")) for l in sys.stdin if l.startswith("data: ")))' >"$BATS_TEST_TMPDIR/sum"
+    assert_equal "$(cat "$BATS_TEST_TMPDIR/sum")" 6000000
+}
+
+@test "several starts of one name make one sandbox" {
+    local i
+    for i in 1 2 3 4 5; do
+        start box >"$BATS_TEST_TMPDIR/$i" &
+    done
+    wait
+    for i in 1 2 3 4 5; do
+        assert_equal "$(cat "$BATS_TEST_TMPDIR/$i")" "Sandbox box started successfully"
+    done
+    assert_equal "$(value_of 'len(a["result"]["sandboxes"])' sandbox.list '{}')" 1
+}
+
 @test "a paused sandbox refuses calls until it is resumed" {
     start box
     call sandbox.pause '{"sandbox":"box"}'

@@ -41,7 +41,8 @@ class Errors(ServerTest):
         self.assertEqual(self.post({}, "application/json; charset=utf-8").status, 200)
 
     def test_unknown_methods(self):
-        for method in ("", "sandbox", "sandbox.nope", "SANDBOX.LIST", "x" * 10000):
+        for method in ("", "sandbox", "sandbox.nope", "SANDBOX.LIST", "x" * 10000,
+                       "ä" * 100, "x" + "ä" * 100, "a\nb"):
             self.assert_error(self.rpc(method), METHOD)
 
     def test_ids_come_back_as_they_were(self):

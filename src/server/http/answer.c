@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json_text.h"
 #include "base/mem.h"
 #include "server/http/internal.h"
 
@@ -58,8 +59,11 @@ void http_answer(struct http_request *request, int status, const char *type, con
     connection_next(request->connection);
 }
 
-void http_answer_error(struct http_request *request, int status, const struct error *err)
+void http_answer_error(struct http_request *request, int status, const struct error *given)
 {
+    struct error clean = *given, *err = &clean;
+    json_text_clean(clean.message);
+    json_text_clean(clean.hint);
     json_t *json = json_pack("{s:{s:s, s:s}}", "error", "code", error_code_name(err->code),
                              "message", err->message);
     if (json && err->hint[0])
