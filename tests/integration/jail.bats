@@ -141,6 +141,20 @@ Network is unreachable"
     msb stop other
 }
 
+@test "no namespace is the host's" {
+    local process kind
+    process=$(status_of wall machine_pid)
+    for kind in user mnt pid net ipc uts cgroup time; do
+        [ "$(readlink "/proc/$process/ns/$kind")" != "$(readlink "/proc/self/ns/$kind")" ]
+    done
+}
+
+@test "a start that fails leaves nothing and says why" {
+    run --separate-stderr msb exe python -v /proc:/data -- true
+    assert_refused 125 "does not let owners be translated"
+    [ ! -d "$MSB_HOME/sandboxes/default" ] || [ -z "$(find "$MSB_HOME/sandboxes/default" -name 'exe-*')" ]
+}
+
 @test "the keeper's descriptors do not leak to the agent" {
     local process
     process=$(status_of wall machine_pid)

@@ -35,6 +35,20 @@ static void defaults_are_possible(void **state)
     assert_int_equal(sandbox_config_check(*state, &err), 0);
 }
 
+static void engines_are_asked_for_by_name(void **state)
+{
+    struct sandbox_config *config = *state;
+    unsetenv("MSB_ENGINE");
+    sandbox_config_choose_engine(config, NULL);
+    assert_string_equal(config->engine, "vm");
+    setenv("MSB_ENGINE", "jail", 1);
+    sandbox_config_choose_engine(config, NULL);
+    assert_string_equal(config->engine, "jail");
+    sandbox_config_choose_engine(config, "vm");
+    assert_string_equal(config->engine, "vm");
+    unsetenv("MSB_ENGINE");
+}
+
 static void names_stay_inside_their_folder(void **state)
 {
     static const char *const good[] = {"a", "0", "my-box_1.2", "exe-0123abcd"};
@@ -240,6 +254,7 @@ int main(void)
         test(refused_numbers_are_named_with_their_range),
         test(a_disk_holds_only_so_many_files),
         test(only_known_engines_pass),
+        test(engines_are_asked_for_by_name),
         test(volume_has_two_paths_and_a_mode),
         test(volume_that_makes_no_sense_is_refused),
         test(volumes_are_counted),
