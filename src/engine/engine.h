@@ -63,7 +63,7 @@ int machine_agent(const struct machine *machine);
 int machine_exit(const struct machine *machine);
 /* The host process that is the machine. */
 pid_t machine_process(const struct machine *machine);
-/* "kvm", "tcg", … and the release of the kernel inside. */
+/* "kvm", "tcg", "native" and the release of the kernel inside. */
 const char *machine_accelerator(const struct machine *machine);
 const char *machine_kernel(const struct machine *machine);
 

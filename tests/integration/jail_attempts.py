@@ -144,7 +144,8 @@ def kernel_files():
             file.write(b"0")
     paths = ["/proc/sys/kernel/hostname", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches",
              "/proc/sys/kernel/randomize_va_space", "/proc/sys/user/max_user_namespaces", "/proc/irq/default_smp_affinity"]
-    secrets = ["kcore", "kmsg", "keys", "kallsyms", "timer_list", "iomem", "slabinfo"]
+    secrets = ["kcore", "kmsg", "keys", "kallsyms", "timer_list", "iomem", "slabinfo",
+               "cmdline", "interrupts", "partitions"]
     empty = all(not os.path.exists(f"/proc/{name}") or read_some(f"/proc/{name}") == b"" for name in secrets)
     trigger = os.stat("/proc/sysrq-trigger") if os.path.exists("/proc/sysrq-trigger") else None
     covered = trigger is None or trigger.st_rdev == os.makedev(1, 3)
