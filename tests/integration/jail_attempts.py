@@ -138,6 +138,24 @@ def devices():
                       "stdout", "stderr"})
 
 
+def landlock():
+    """Where the kernel has it, it refuses devices before anybody looks at capabilities, and files still move."""
+    for folder in ("a", "b"):
+        os.makedirs(f"/tmp/landlock-{folder}", exist_ok=True)
+    open("/tmp/landlock-a/file", "w").close()
+    os.rename("/tmp/landlock-a/file", "/tmp/landlock-b/file")
+    os.remove("/tmp/landlock-b/file")
+    os.rmdir("/tmp/landlock-a")
+    os.rmdir("/tmp/landlock-b")
+    if libc.syscall(444, None, 0, 1) < 2:
+        return True
+    try:
+        os.mknod("/tmp/mem", 0o20600, os.makedev(1, 1))
+    except OSError as reason:
+        return reason.errno == errno.EACCES
+    return False
+
+
 def kernel_files():
     def write(path):
         with open(path, "r+b", buffering=0) as file:

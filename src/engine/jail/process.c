@@ -29,6 +29,7 @@
 #include "engine/ids.h"
 #include "engine/jail/filter.h"
 #include "engine/jail/image_mount.h"
+#include "engine/jail/landlock.h"
 #include "engine/jail/root.h"
 #include "engine/mounts.h"
 
@@ -154,6 +155,8 @@ static int shut_in(const struct child *child, struct error *err)
         return error_errno(err, errno, "cannot make a namespace for control groups");
     loopback_bring_up();
     int result = set_own_limits(err);
+    if (result == 0)
+        result = landlock_shut_in(err);
     return result < 0 ? result : filter_install(child->guards_modes, err);
 }
 
