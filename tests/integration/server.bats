@@ -151,6 +151,15 @@ print(sum(len(json.loads(l[6:]).get("text", "")) for l in sys.stdin if l.startsw
         '{"sandbox":"cli","language":"python","code":"1"}')" -32004
 }
 
+@test "the examples do the whole workflow" {
+    local example
+    for example in "$REPOSITORY"/examples/workflow.*; do
+        run env MSB_SERVER_URL="$url" timeout 60 "$example"
+        assert_equal "$status" 0
+        assert_contains "$output" $'started successfully\n42\nhello\nSandbox '
+    done
+}
+
 @test "the server ends in peace and leaves nothing but what it is asked to" {
     start box
     msb server stop

@@ -1,8 +1,9 @@
 """JSON-RPC: requests that are wrong, each with its error. No sandbox is needed for these."""
 
 import json
+import re
 
-from http_server import ServerTest
+from http_server import REPOSITORY, ServerTest
 
 PARSE, REQUEST, METHOD, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 NO_SANDBOX = -32004
@@ -44,6 +45,16 @@ class Errors(ServerTest):
         for method in ("", "sandbox", "sandbox.nope", "SANDBOX.LIST", "x" * 10000,
                        "ä" * 100, "x" + "ä" * 100, "a\nb"):
             self.assert_error(self.rpc(method), METHOD)
+
+    def test_every_method_is_documented_and_there(self):
+        text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
+        table = text[text.index("| method |"):text.index("`output` is a list")]
+        documented = re.findall(r"`(sandbox\.[a-z.]+)`", table)
+        source = (REPOSITORY / "src" / "server" / "rpc.c").read_text(encoding="utf-8")
+        self.assertEqual(sorted(documented), sorted(re.findall(r'{"(sandbox\.[a-z.]+)",', source)))
+        for method in documented:
+            error = self.rpc(method, namespace="")["error"]
+            self.assertEqual(error["code"], PARAMS, method)
 
     def test_ids_come_back_as_they_were(self):
         for number in (1, -1, "text", 2**60, 1.5, None, True):

@@ -5,6 +5,8 @@
 #include "server/http/internal.h"
 
 #define LINGER_MS 2000
+/* A client that vanished without a word is noticed after some minutes. */
+#define KEEPALIVE_S 60
 
 static void unlink_connection(struct http_connection *connection)
 {
@@ -160,4 +162,5 @@ void connection_accept(struct http_server *server)
         return;
     }
     uv_tcp_nodelay(&connection->tcp, 1);
+    uv_tcp_keepalive(&connection->tcp, 1, KEEPALIVE_S);
 }
