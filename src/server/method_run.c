@@ -195,6 +195,12 @@ static void send_collected(struct run *run)
     send_each(run, "result", run->gather.collection.records);
 }
 
+static void pay(struct run *run)
+{
+    call_consumed(&run->gather.collection.call, run->unpaid);
+    run->unpaid = 0;
+}
+
 static void on_stream_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
                            size_t length)
 {
@@ -204,17 +210,13 @@ static void on_stream_data(struct client_call *call, enum channel channel, const
         send_collected(run);
     }
     run->unpaid += length;
-    if (!run->stream || http_waiting(run->stream) < STREAM_WAITING_MAX) {
-        call_consumed(call, run->unpaid);
-        run->unpaid = 0;
-    }
+    if (!run->stream || http_waiting(run->stream) < STREAM_WAITING_MAX)
+        pay(run);
 }
 
 static void on_stream_drained(struct http_request *request)
 {
-    struct run *run = request->context;
-    call_consumed(&run->gather.collection.call, run->unpaid);
-    run->unpaid = 0;
+    pay(request->context);
 }
 
 static void on_stream_gone(struct http_request *request)
@@ -222,6 +224,7 @@ static void on_stream_gone(struct http_request *request)
     struct run *run = request->context;
     run->stream = NULL;
     call_cancel(&run->gather.collection.call);
+    pay(run); /* its end comes behind the output that still waits for credit */
 }
 
 static void on_stream_end(struct client_call *call, const struct outcome *outcome)

@@ -143,6 +143,18 @@ print(sum(len(json.loads(l[6:]).get("text", "")) for l in sys.stdin if l.startsw
     within 10 sleeps_are_gone
 }
 
+@test "a stream that nobody reads holds its code back, fills no memory, and ends with its client" {
+    start box
+    local memory
+    memory() {
+        sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$(server_process)/status"
+    }
+    memory=$(memory)
+    python3 "$REPOSITORY/tests/integration/unread_stream.py" "$url" box
+    assert_equal "$(run_code box 'print(7)')" 7
+    [ $(($(memory) - memory)) -lt 20000 ]
+}
+
 @test "sandboxes of the command line and of the server are the same" {
     start_box cli
     assert_equal "$(run_code cli 'print(3)')" 3
