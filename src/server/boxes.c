@@ -63,7 +63,6 @@ static int open_client(struct box *box, int fd, struct error *err)
         return result;
     box->client.closed = on_closed;
     box->client.context = box;
-    box->is_open = true;
     return 0;
 }
 
@@ -172,12 +171,4 @@ void box_await_start(struct box *box, struct box_waiter *waiter)
 void box_await_end(struct box *box, struct box_waiter *waiter)
 {
     add_waiter(&box->for_end, waiter);
-}
-
-void boxes_close(struct boxes *boxes)
-{
-    for (struct box *box = boxes->first; box; box = box->next) {
-        if (box->is_open && !box->client.link.is_closing)
-            client_close(&box->client);
-    }
 }

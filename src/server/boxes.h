@@ -28,7 +28,6 @@ struct box {
     struct sandbox_client client;
     struct launch launch;
     struct client_call starting;
-    bool is_open;  /* there is a connection */
     bool is_ready; /* OP_START has ended well, or it was running already */
     struct box_waiter *for_start;
     struct box_waiter *for_end;
@@ -46,4 +45,3 @@ struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config
 void box_await_start(struct box *box, struct box_waiter *waiter);
 /* Waits until the keeper has closed its connection: its name is free then. */
 void box_await_end(struct box *box, struct box_waiter *waiter);
-void boxes_close(struct boxes *boxes);

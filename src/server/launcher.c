@@ -181,14 +181,3 @@ int launcher_start(struct launcher *launcher, struct launch *launch,
     launcher->launches = launch;
     return 0;
 }
-
-static void on_poll_closed(uv_handle_t *handle)
-{
-    struct launcher *launcher = handle->data;
-    fd_close(launcher->fd);
-}
-
-void launcher_close(struct launcher *launcher)
-{
-    uv_close((uv_handle_t *)&launcher->poll, on_poll_closed);
-}

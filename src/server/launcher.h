@@ -32,5 +32,3 @@ int launcher_watch(struct launcher *launcher, uv_loop_t *loop, struct error *err
 /* `config` has its image's reference only. The launch belongs to the caller until it has ended. */
 int launcher_start(struct launcher *launcher, struct launch *launch,
                    const struct sandbox_config *config, struct error *err);
-/* Sandboxes that are being started go on starting. */
-void launcher_close(struct launcher *launcher);

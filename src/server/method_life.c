@@ -1,9 +1,15 @@
 /* sandbox.start, stop, pause, resume. */
+#include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "image/reference.h"
+#include "sandbox/state.h"
 #include "server/rpc.h"
+
+#define STOP_MS 10000
 
 /* A call that waits for a sandbox, or for one operation of it without output. */
 struct life {
@@ -11,8 +17,9 @@ struct life {
     struct box *box;
     struct box_waiter waiter;
     struct client_call operation;
-    const char *image; /* of a start: what was asked for */
-    const char *done;  /* "started", "stopped", … */
+    uv_timer_t patience; /* of a stop; its data is NULL otherwise */
+    const char *image;   /* of a start: what was asked for */
+    const char *done;    /* "started", "stopped", … */
 };
 
 static void life_left(struct rpc_call *call)
@@ -30,6 +37,19 @@ static struct life *life_new(struct rpc_call *call, struct box *box, const char 
     return life;
 }
 
+static void on_timer_closed(uv_handle_t *timer)
+{
+    free(timer->data);
+}
+
+static void life_free(struct life *life)
+{
+    if (life->patience.data)
+        uv_close((uv_handle_t *)&life->patience, on_timer_closed);
+    else
+        free(life);
+}
+
 static void finish(struct life *life, const struct error *err)
 {
     struct rpc_call *call = life->call;
@@ -37,7 +57,7 @@ static void finish(struct life *life, const struct error *err)
         rpc_fail_as(call, err->code == ERROR_EXISTS ? RPC_EXISTS : RPC_INTERNAL, err);
     else if (call)
         rpc_succeed(call, json_sprintf("Sandbox %s %s successfully", call->name, life->done));
-    free(life);
+    life_free(life);
 }
 
 static void on_waited(struct box_waiter *waiter, const struct error *err)
@@ -69,6 +89,21 @@ static void on_stopped(struct client_call *operation, const struct outcome *outc
     box_await_end(life->box, &life->waiter);
 }
 
+/* A keeper that does not answer is killed, and its machine dies with it. Asked on a connection of
+ * its own: the one that came from the launcher does not tell who the keeper is. */
+static void on_impatient(uv_timer_t *timer)
+{
+    const struct life *life = timer->data;
+    struct error ignored;
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    cleanup_fd int fd = state_connect(life->box->namespace, life->box->name, &ignored);
+    if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0) {
+        log_warn("the keeper of %s does not answer and is killed", life->box->name);
+        kill(peer.pid, SIGKILL);
+    }
+}
+
 static void operate(struct rpc_call *call, enum operation operation, const char *done)
 {
     static const struct call_handlers simple = {.data = ignore_data, .end = on_done};
@@ -79,6 +114,11 @@ static void operate(struct rpc_call *call, enum operation operation, const char 
     struct life *life = life_new(call, box, done);
     call_start(&box->client, &life->operation, operation, NULL,
                operation == OP_STOP ? &stopping : &simple, life);
+    if (operation != OP_STOP)
+        return;
+    uv_timer_init(box->boxes->loop, &life->patience);
+    life->patience.data = life;
+    uv_timer_start(&life->patience, on_impatient, STOP_MS, 0);
 }
 
 void method_stop(struct rpc_call *call)

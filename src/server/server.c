@@ -27,22 +27,10 @@ int server_check(const struct server_options *options, struct error *err)
     return 0;
 }
 
-static void close_all(uv_handle_t *handle, void *context)
-{
-    (void)context;
-    if (!uv_is_closing(handle))
-        uv_close(handle, NULL);
-}
-
-/* No request is under way any more. */
+/* No request is under way any more; what else there is ends with the process. */
 static void on_drained(struct http_server *http)
 {
-    struct server *server = http->context;
-    boxes_close(&server->boxes);
-    launcher_close(&server->launcher);
-    close_all((uv_handle_t *)&server->term, NULL);
-    close_all((uv_handle_t *)&server->interrupt, NULL);
-    close_all((uv_handle_t *)&server->grace, NULL);
+    uv_stop(http->loop);
 }
 
 static void on_grace_over(uv_timer_t *grace)
@@ -166,7 +154,6 @@ int server_run(const struct server_options *options,
         return -1;
     ready(&info, context);
     uv_run(&server->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&server->loop);
     free(server->secret);
     return 0;
 }

@@ -158,6 +158,16 @@ print(sum(len(json.loads(l[6:]).get("text", "")) for l in sys.stdin if l.startsw
     [ $(($(memory) - memory)) -lt 20000 ]
 }
 
+@test "a keeper that does not answer is stopped all the same" {
+    start box
+    kill -STOP "$(status_of box keeper_pid)"
+    assert_equal "$(value_of 'a["result"]["sandboxes"]' sandbox.list '{}')" \
+        "[{'namespace': 'default', 'name': 'box', 'state': 'unresponsive'}]"
+    assert_equal "$(value_of 'a["result"]' sandbox.stop '{"sandbox":"box"}')" \
+        "Sandbox box stopped successfully"
+    assert_equal "$(start box)" "Sandbox box started successfully"
+}
+
 @test "sandboxes of the command line and of the server are the same" {
     start_box cli
     assert_equal "$(run_code cli 'print(3)')" 3
