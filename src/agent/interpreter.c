@@ -15,6 +15,7 @@
 #include "base/mem.h"
 
 #define GRACE_MS 2000
+#define AGAIN_MS 300
 
 static void forget_process(struct interpreter *interpreter)
 {
@@ -364,11 +365,19 @@ static void on_grace_over(void *owner)
     scope_kill(interpreter->scope);
 }
 
+/* What was born while the interrupt was on its way has not got it, and the code waits for it. */
+static void on_still_running(void *owner)
+{
+    struct interpreter *interpreter = owner;
+    scope_signal_others(interpreter->scope, &interpreter->earlier, SIGINT);
+    loop_timer_start(&interpreter->timer, GRACE_MS - AGAIN_MS, on_grace_over, interpreter);
+}
+
 /* The whole group, as Ctrl-C on a terminal would: what the code waits for is to end as well. */
 void interpreter_interrupt(struct interpreter *interpreter)
 {
     if (interpreter->phase != INTERPRETER_BUSY || interpreter->timer.armed)
         return;
     kill(-interpreter->pid, SIGINT);
-    loop_timer_start(&interpreter->timer, GRACE_MS, on_grace_over, interpreter);
+    loop_timer_start(&interpreter->timer, AGAIN_MS, on_still_running, interpreter);
 }

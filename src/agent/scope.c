@@ -287,19 +287,25 @@ static bool has_line(struct buf *list, long number)
     return false;
 }
 
+void scope_signal_others(struct scope *scope, struct buf *spared, int number)
+{
+    cleanup_buf struct buf list = {0};
+    if (scope->folder < 0)
+        return;
+    scope_list(scope, &list);
+    const char *at = buf_text(&list);
+    char *end;
+    for (long pid; (pid = strtol(at, &end, 10)) > 0; at = end) {
+        if (pid != scope->leader && !has_line(spared, pid))
+            kill((pid_t)pid, number);
+    }
+}
+
 /* More than once, for the children of those that forked meanwhile. */
 void scope_kill_others(struct scope *scope, struct buf *spared)
 {
-    cleanup_buf struct buf list = {0};
-    for (int i = 0; scope->folder >= 0 && i < KILL_PASSES; i++) {
-        scope_list(scope, &list);
-        const char *at = buf_text(&list);
-        char *end;
-        for (long pid; (pid = strtol(at, &end, 10)) > 0; at = end) {
-            if (pid != scope->leader && !has_line(spared, pid))
-                kill((pid_t)pid, SIGKILL);
-        }
-    }
+    for (int i = 0; i < KILL_PASSES; i++)
+        scope_signal_others(scope, spared, SIGKILL);
 }
 
 void scope_release(struct scope *scope)

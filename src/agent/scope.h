@@ -40,7 +40,8 @@ void scope_set_leader(struct scope *scope, pid_t pid);
 void scope_kill(struct scope *scope);
 /* The processes in it, a number on each line. */
 void scope_list(struct scope *scope, struct buf *list);
-/* Kills all but the leader and those listed. */
+/* A signal for all but the leader and those listed; or the end of them. */
+void scope_signal_others(struct scope *scope, struct buf *spared, int number);
 void scope_kill_others(struct scope *scope, struct buf *spared);
 /* The operation is over: removed as soon as its last process has gone. */
 void scope_release(struct scope *scope);
