@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
+#include "cli/exchange.h"
 #include "cli/table.h"
 #include "cli/usage.h"
 #include "sandbox/config.h"
@@ -93,8 +94,7 @@ static int run(const struct arguments *arguments)
     if (!status)
         return report_error(&err, EXIT_SANDBOX);
     if (options.json) {
-        json_dumpf(status, stdout, JSON_INDENT(2));
-        printf("\n");
+        print_json(status);
     } else {
         print_table(status);
     }

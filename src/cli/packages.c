@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "cli/command.h"
+#include "cli/exchange.h"
 #include "cli/query.h"
 #include "cli/table.h"
 #include "sandbox/config.h"
@@ -75,13 +76,12 @@ static json_t *describe(const struct package *package)
                      package->version, "message", package->message);
 }
 
-static void print_json(const struct packages *packages)
+static void print_list(const struct packages *packages)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < packages->count; i++)
         json_array_append_new(list, describe(&packages->list[i]));
-    json_dumpf(list, stdout, JSON_INDENT(2));
-    printf("\n");
+    print_json(list);
     json_decref(list);
 }
 
@@ -140,7 +140,7 @@ static int install(const char *namespace, const char *name, struct packages *pac
         report_error(&job.err, EXIT_SANDBOX);
     } else {
         if (options.json)
-            print_json(&job.install.packages);
+            print_list(&job.install.packages);
         else
             print_table(&job.install.packages);
         result = judge(&job.install.packages);

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "cli/command.h"
+#include "cli/exchange.h"
 #include "cli/table.h"
 #include "cli/usage.h"
 #include "sandbox/config.h"
@@ -28,19 +29,13 @@ static json_t *describe(const struct state_entry *entry)
     return json;
 }
 
-static const char *text_of(const json_t *json, const char *key)
-{
-    const char *text = json_string_value(json_object_get(json, key));
-    return text ? text : "-";
-}
-
 /* As --port has them; for free(). */
 static char *format_ports(const json_t *list)
 {
     struct buf text = {0};
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *port = json_array_get(list, i);
-        const char *address = text_of(port, "address");
+        const char *address = record_text(port, "address");
         bool v6 = strchr(address, ':') != NULL;
         buf_append_text(&text, i ? " " : "");
         if (strcmp(address, "127.0.0.1") != 0)
@@ -61,8 +56,8 @@ static void print_table(const json_t *list)
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *json = json_array_get(list, i);
         char engine[40], cpus[16], memory[24], age[32];
-        snprintf(engine, sizeof engine, "%s/%s", text_of(json, "engine"),
-                 text_of(json, "accelerator"));
+        snprintf(engine, sizeof engine, "%s/%s", record_text(json, "engine"),
+                 record_text(json, "accelerator"));
         snprintf(cpus, sizeof cpus, "%lld",
                  (long long)json_integer_value(json_object_get(json, "cpus")));
         snprintf(memory, sizeof memory, "%lld MB",
@@ -70,9 +65,10 @@ static void print_table(const json_t *list)
         table_age(age, sizeof age,
                   (uint64_t)json_integer_value(json_object_get(json, "started_us")));
         cleanup_free char *ports = format_ports(json_object_get(json, "ports"));
-        table_row(&table, (const char *[]){text_of(json, "name"), text_of(json, "namespace"),
-                                           text_of(json, "image"), engine, text_of(json, "state"),
-                                           cpus, memory, age, ports});
+        table_row(&table,
+                  (const char *[]){record_text(json, "name"), record_text(json, "namespace"),
+                                   record_text(json, "image"), engine, record_text(json, "state"),
+                                   cpus, memory, age, ports});
     }
     table_print(&table);
 }
@@ -95,8 +91,7 @@ static int run(const struct arguments *arguments)
             json_array_append_new(list, json);
     }
     if (options.json) {
-        json_dumpf(list, stdout, JSON_INDENT(2));
-        printf("\n");
+        print_json(list);
     } else {
         print_table(list);
     }

@@ -8,11 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -117,9 +120,17 @@ void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits)
     group->limits_at_birth = group->tree && is_unified();
 }
 
-int cgroup_birthplace(const struct cgroup *group)
+pid_t cgroup_clone(const struct cgroup *group, uint64_t more, int *pidfd)
 {
-    return group->tree ? open(group->tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    cleanup_fd int place = group->tree ? open(group->tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct clone_args args = {
+        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+                 CLONE_NEWUTS | CLONE_PIDFD | (place >= 0 ? CLONE_INTO_CGROUP : 0) | more,
+        .pidfd = (uintptr_t)pidfd,
+        .exit_signal = SIGCHLD,
+        .cgroup = place >= 0 ? (unsigned)place : 0,
+    };
+    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
 /* On version 2 alone one folder is all of them. */

@@ -27,8 +27,11 @@ struct cgroup_limits {
 
 /* Makes the group of this process' machine and sets its limits, as far as the host allows. */
 void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits);
-/* For clone3 with CLONE_INTO_CGROUP: a process born inside. -1 where only cgroup_add will do. */
-int cgroup_birthplace(const struct cgroup *group);
+/*
+ * Like fork, with namespaces of its own for users, mounts, processes, network, IPC and host name,
+ * and those of `more` (CLONE_NEW…). Born in the group where the host can do that.
+ */
+pid_t cgroup_clone(const struct cgroup *group, uint64_t more, int *pidfd);
 /* One of its groups as a mount without a way up: -1 where there is none. */
 enum cgroup_view { CGROUP_TREE, CGROUP_MEMORY, CGROUP_PROCESSES };
 int cgroup_show(const struct cgroup *group, enum cgroup_view view);

@@ -10,24 +10,7 @@
 
 #include "base/mem.h"
 #include "sandbox/config.h"
-
-static int make_config(void **state)
-{
-    struct sandbox_config *config = xmalloc(sizeof *config);
-    sandbox_config_init(config);
-    config->name = xstrdup("box");
-    config->image_path = xstrdup("/image");
-    config->image_digest = xstrdup("sha256:0");
-    *state = config;
-    return 0;
-}
-
-static int free_config(void **state)
-{
-    sandbox_config_free(*state);
-    free(*state);
-    return 0;
-}
+#include "some_config.h"
 
 static void defaults_are_possible(void **state)
 {

@@ -11,26 +11,9 @@
 #include "base/mem.h"
 #include "refusal.h"
 #include "sandbox/config.h"
+#include "some_config.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
-
-static int make_config(void **state)
-{
-    struct sandbox_config *config = xmalloc(sizeof *config);
-    sandbox_config_init(config);
-    config->name = xstrdup("box");
-    config->image_path = xstrdup("/image");
-    config->image_digest = xstrdup("sha256:0");
-    *state = config;
-    return 0;
-}
-
-static int free_config(void **state)
-{
-    sandbox_config_free(*state);
-    free(*state);
-    return 0;
-}
 
 static void ports_have_an_address_and_two_numbers(void **state)
 {

@@ -226,15 +226,7 @@ static int prepare_volumes(const struct confinement *c, uid_t user, int *trees, 
 
 static int spawn(struct child *child, pid_t *process, int *pidfd, struct error *err)
 {
-    cleanup_fd int group = cgroup_birthplace(child->confinement->cgroup);
-    struct clone_args args = {
-        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-                 CLONE_NEWUTS | CLONE_PIDFD | (group >= 0 ? CLONE_INTO_CGROUP : 0),
-        .pidfd = (uintptr_t)pidfd,
-        .exit_signal = SIGCHLD,
-        .cgroup = group >= 0 ? (unsigned)group : 0,
-    };
-    *process = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    *process = cgroup_clone(child->confinement->cgroup, 0, pidfd);
     if (*process == 0)
         child_main(child);
     if (*process > 0)
