@@ -11,7 +11,7 @@ BUILD     = build$(if $(SAN),-san)
 # V=1 shows whole command lines.
 Q         = $(if $(V),,@)
 
-LIBS      = libuv jansson libseccomp libarchive libcrypto
+LIBS      = libuv jansson libseccomp libarchive libssl libcrypto sqlite3 yaml-0.1
 WARNINGS  = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
             -Wvla -Wformat=2 -Wundef -Wcast-qual -Wconversion -Wno-sign-conversion \
             -Werror=implicit-function-declaration -Werror=incompatible-pointer-types \
@@ -23,15 +23,16 @@ OPTIMIZE  = $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefi
 COMMON    = -std=gnu17 -g -D_GNU_SOURCE -DMSB_VERSION='"$(VERSION)"' -Isrc -MMD -MP $(WARNINGS)
 CFLAGS    = $(COMMON) $(OPTIMIZE) -fPIE -Wa,-I,. -Wa,-I,$(BUILD) \
             $(shell pkg-config --cflags $(LIBS) 2>/dev/null)
-LDFLAGS   = -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=address$(,)undefined)
+LDFLAGS   = -pie -Wl,-z,relro,-z,now,--as-needed $(if $(SAN),-fsanitize=address$(,)undefined)
 LDLIBS    = $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lhttp_parser
 
 # The agent runs alone in any image: static, musl, small.
 AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -fno-pie -Wa,-I,.
 
 HOST_SRC  = $(filter-out src/cli/main.c,$(wildcard src/base/*.c src/proto/*.c src/engine/*.c \
-            src/engine/vm/*.c src/engine/jail/*.c src/image/*.c src/sandbox/*.c src/server/*.c \
-            src/server/http/*.c src/cli/*.c))
+            src/engine/vm/*.c src/engine/jail/*.c src/image/*.c src/image/oci/*.c src/sandbox/*.c \
+            src/project/*.c src/session/*.c src/server/*.c src/server/http/*.c src/server/mcp/*.c \
+            src/cli/*.c))
 HOST_OBJ  = $(HOST_SRC:%.c=$(BUILD)/%.o)
 AGENT_SRC = $(wildcard src/agent/*.c src/proto/*.c) $(addprefix src/base/,buf.c clock.c error.c \
             file.c json_text.c log.c loopback.c mem.c utf8.c)
@@ -74,7 +75,8 @@ $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 # ---- for people ---------------------------------------------------------------------------------
 
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
-                 libarchive-dev libssl-dev libhttp-parser-dev
+                 libarchive-dev libssl-dev libhttp-parser-dev libsqlite3-dev libyaml-dev \
+                 libcurl4-openssl-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
 TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux iproute2
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
