@@ -50,9 +50,9 @@ static const struct {
     char kind;
 } names[] = {
     {"python", "python", 'r'},   {"python3", "python", 'r'},  {"py", "python", 'r'},
-    {"node", "node", 'r'},       {"javascript", "node", 'r'}, {"js", "node", 'r'},
-    {"typescript", "node", 't'}, {"ts", "node", 't'},         {"bash", "bash", 'r'},
-    {"sh", "bash", 'r'},
+    {"node", "node", 'r'},       {"nodejs", "node", 'r'},     {"js", "node", 'r'},
+    {"javascript", "node", 'r'}, {"typescript", "node", 't'}, {"ts", "node", 't'},
+    {"bash", "bash", 'r'},       {"sh", "bash", 'r'},
 };
 
 static const struct language *find_exactly(const char *name)
@@ -66,7 +66,7 @@ static const struct language *find_exactly(const char *name)
 const struct language *language_find(const char *name, char *kind, struct error *err)
 {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(names[i].name, name) != 0)
+        if (strcasecmp(names[i].name, name) != 0)
             continue;
         *kind = names[i].kind;
         return find_exactly(names[i].language);

@@ -98,7 +98,7 @@ class Several(ContextTest):
 
     @unittest.skipUnless(shutil.which("node"), "node is not installed")
     def test_contexts_of_node(self):
-        one = self.make("javascript", cwd="/usr", env=["COLOUR=blue"])
+        one = self.make("NodeJS", cwd="/usr", env=["COLOUR=blue"])
         two = self.make("ts")
         self.assertEqual([(made["id"], made["language"]) for made in (one, two)],
                          [("node-2", "node"), ("node-3", "typescript")])

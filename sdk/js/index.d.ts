@@ -1,0 +1,108 @@
+export interface SandboxSettings {
+  serverUrl?: string;
+  namespace?: string;
+  name?: string;
+  apiKey?: string;
+  image?: string;
+  /** MiB */
+  memory?: number;
+  cpus?: number;
+  /** Seconds that a start may take. */
+  timeout?: number;
+  /** Further settings of sandbox.start, see docs/api.md. */
+  config?: Record<string, unknown>;
+}
+
+export interface OptionsBuilder {
+  serverUrl(value: string): this;
+  namespace(value: string): this;
+  name(value: string): this;
+  apiKey(value: string): this;
+  image(value: string): this;
+  memory(value: number): this;
+  cpus(value: number): this;
+  timeout(value: number): this;
+  build(): SandboxSettings;
+}
+
+export class SandboxOptions {
+  static builder(): OptionsBuilder;
+}
+
+export class SandboxError extends Error {
+  code?: string;
+  hint?: string;
+  data: Record<string, unknown>;
+}
+
+declare class Output {
+  output(): Promise<string>;
+  error(): Promise<string>;
+}
+
+export class Execution extends Output {
+  readonly status: string;
+  readonly language: string;
+  readonly results: Array<Record<string, unknown>>;
+  hasError(): boolean;
+}
+
+export class CommandExecution extends Output {
+  readonly command: string;
+  readonly args: string[];
+  readonly exitCode: number;
+  readonly success: boolean;
+}
+
+export interface SandboxMetrics {
+  namespace?: string;
+  name?: string;
+  running?: boolean;
+  cpu_usage?: number | null;
+  memory_usage?: number | null;
+  disk_usage?: number | null;
+}
+
+export interface FileEntry {
+  name: string;
+  path: string;
+  type: string;
+  size: number;
+}
+
+export type StreamEvent =
+  | { event: 'output'; data: { stream: 'stdout' | 'stderr'; text: string } }
+  | { event: 'result' | 'end'; data: Record<string, unknown> };
+
+export class BaseSandbox {
+  constructor(options?: SandboxSettings);
+  static create<T extends typeof BaseSandbox>(this: T, options?: SandboxSettings): Promise<InstanceType<T>>;
+  readonly isStarted: boolean;
+  readonly serverUrl: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly apiKey?: string;
+  readonly command: {
+    run(command: string, args?: string[], timeout?: number): Promise<CommandExecution>;
+  };
+  readonly files: {
+    read(path: string): Promise<Buffer>;
+    write(path: string, content: string | Uint8Array): Promise<void>;
+    list(path?: string, depth?: number): Promise<FileEntry[]>;
+    remove(path: string, options?: { recursive?: boolean }): Promise<void>;
+  };
+  readonly metrics: {
+    all(): Promise<SandboxMetrics>;
+    cpu(): Promise<number | null>;
+    memory(): Promise<number | null>;
+    disk(): Promise<number | null>;
+    isRunning(): Promise<boolean>;
+  };
+  start(image?: string, memory?: number, cpus?: number, timeout?: number): Promise<void>;
+  stop(): Promise<void>;
+  run(code: string, options?: { timeout?: number }): Promise<Execution>;
+  stream(code: string, options?: { timeout?: number; signal?: AbortSignal }): AsyncIterable<StreamEvent>;
+}
+
+export class PythonSandbox extends BaseSandbox {}
+export class NodeSandbox extends BaseSandbox {}
