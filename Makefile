@@ -72,6 +72,11 @@ $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 	@echo "  TEST   $<"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(HOST_OBJ) $(LDLIBS) -lcmocka
 
+$(BUILD)/tests/mcp-fixture: tests/mcp/fixture.c $(HOST_OBJ)
+	@mkdir -p $(@D)
+	@echo "  TEST   $<"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(HOST_OBJ) $(LDLIBS)
+
 # ---- for people ---------------------------------------------------------------------------------
 
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
@@ -93,7 +98,7 @@ quickstart:
 
 check:
 	@tools/install-packages $(BUILD_PACKAGES) $(RUN_PACKAGES) $(TEST_PACKAGES)
-	@$(MAKE) --no-print-directory all $(UNIT)
+	@$(MAKE) --no-print-directory all $(UNIT) $(BUILD)/tests/mcp-fixture
 	@BUILD=$(BUILD) tests/run
 
 # Hostile bytes for both sides of the agent protocol, the proxy and the server, FUZZ_SECONDS long each.
