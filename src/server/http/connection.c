@@ -75,16 +75,17 @@ static void on_written(struct writer *writer, size_t length, int status)
         return;
     }
     bool is_empty = writer_is_empty(writer);
-    if (connection->phase == PHASE_LAST || connection->phase == PHASE_WORK)
+    enum http_phase phase = connection->phase;
+    if (phase == PHASE_LAST || phase == PHASE_WORK || phase == PHASE_PIPE)
         connection->deadline = is_empty ? 0 : stall;
     if (!is_empty || connection->sending)
         return;
-    if (connection->phase == PHASE_LAST)
+    if (phase == PHASE_LAST)
         linger(connection);
-    else if (connection->phase == PHASE_WORK && request && request->drained)
-        request->drained(request);
-    else if (connection->phase == PHASE_HEAD)
+    else if (phase == PHASE_HEAD)
         feed_waiting(connection);
+    else if (request && request->is_answering && request->drained)
+        request->drained(request);
 }
 
 void connection_flush(struct http_connection *connection)
@@ -112,10 +113,46 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *from)
         return;
     }
     feed_bytes(connection, (const uint8_t *)from->base, (size_t)got);
-    if (buf_length(&connection->in) > HTTP_WAITING_MAX && connection->phase == PHASE_WORK) {
-        connection->is_full = true;
-        uv_read_stop(stream);
+    connection_throttle(connection);
+}
+
+static bool is_full(const struct http_connection *connection)
+{
+    const struct http_request *request = connection->request;
+    return (request && request->unconsumed >= HTTP_WINDOW) ||
+           (connection->phase == PHASE_WORK && buf_length(&connection->in) > HTTP_WAITING_MAX);
+}
+
+/* The time that a handler takes is not the client's; a handler that takes nothing ends it too. */
+void connection_throttle(struct http_connection *connection)
+{
+    const struct http_limits *limits = &connection->server->limits;
+    uint64_t now = uv_now(connection->server->loop);
+    if (connection->phase == PHASE_CLOSED || is_full(connection) == connection->is_full)
+        return;
+    connection->is_full = !connection->is_full;
+    if (connection->is_full) {
+        connection->full_at = now;
+        if (connection->phase == PHASE_BODY)
+            connection->deadline = now + limits->stall_ms;
+        uv_read_stop((uv_stream_t *)&connection->tcp);
+        return;
     }
+    if (connection->phase == PHASE_BODY) {
+        connection->began += now - connection->full_at;
+        connection->deadline = connection->began + limits->body_ms + connection->received / 10;
+    }
+    uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read);
+}
+
+void http_consumed(struct http_request *request, size_t length)
+{
+    struct http_connection *connection = request->connection;
+    request->unconsumed -= length;
+    if (request->unconsumed >= HTTP_WINDOW)
+        return;
+    feed_waiting(connection);
+    connection_throttle(connection);
 }
 
 void connection_next(struct http_connection *connection)
@@ -127,6 +164,7 @@ void connection_next(struct http_connection *connection)
     connection->began = connection->searched = 0;
     if (!keep_alive) {
         connection->phase = PHASE_LAST;
+        connection_throttle(connection);
         if (writer_is_empty(&connection->writer))
             linger(connection);
         return;
@@ -135,11 +173,8 @@ void connection_next(struct http_connection *connection)
     connection->deadline = uv_now(server->loop) + server->limits.idle_ms;
     if (writer_is_empty(&connection->writer))
         writer_free(&connection->writer);
-    if (connection->is_full) {
-        connection->is_full = false;
-        uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read);
-    }
     feed_waiting(connection);
+    connection_throttle(connection);
 }
 
 void connection_accept(struct http_server *server)

@@ -17,19 +17,21 @@ struct http_connection {
     uint64_t deadline; /* of the loop's clock; 0: none */
     uint64_t began;    /* when the request's first byte came */
     uint64_t received; /* bytes of its body */
+    uint64_t full_at;  /* when reading stopped */
     struct http_request *request;
     uv_shutdown_t shutdown;
-    enum {
+    enum http_phase {
         PHASE_HEAD,   /* collecting a request's head, or idle */
         PHASE_BODY,   /* and its body */
         PHASE_WORK,   /* the request is with its handler */
+        PHASE_PIPE,   /* after an answer 101: bytes go through */
         PHASE_LAST,   /* the last answer is being written */
         PHASE_LINGER, /* it is: the client may read it in peace, and leave */
         PHASE_CLOSED,
     } phase;
     bool feeding; /* the parser is at work, further up the stack */
     bool sending; /* and so is a handler that sends */
-    bool is_full; /* not reading: too much waits to be parsed */
+    bool is_full; /* not reading: too much waits */
 };
 
 #define HTTP_WAITING_MAX 65536
@@ -39,6 +41,8 @@ void connection_accept(struct http_server *server);
 void connection_close(struct http_connection *connection);
 /* Writes what was put into writer.out. */
 void connection_flush(struct http_connection *connection);
+/* Reads on, or not, by how much waits. */
+void connection_throttle(struct http_connection *connection);
 /* The answer to its request is complete: on to the next one, or to the end. */
 void connection_next(struct http_connection *connection);
 
@@ -48,14 +52,25 @@ void feed_bytes(struct http_connection *connection, const uint8_t *bytes, size_t
 /* Goes on with bytes that had to wait. */
 void feed_waiting(struct http_connection *connection);
 
+/* route.c: */
+/* Sets the request's route and parameters. 0, or the status with which it is refused; headers that
+ * go with that are added. */
+int route_find(struct http_request *request, struct error *err);
+
 /* parse.c: */
 /* The length of the head with its empty line, 0 when more bytes are needed. */
 size_t parse_find_head(const uint8_t *bytes, size_t length, size_t searched);
 /* Makes the connection's request. 0, or the status with which it is refused. */
 int parse_head(struct http_connection *connection, const uint8_t *bytes, size_t length,
                struct error *err);
-/* Takes bytes of the body: how many, or the negative status. Ends in phase PHASE_WORK. */
+/* Takes bytes of the body: how many, or the negative status. Ends in phase PHASE_WORK, unless a
+ * handler has answered meanwhile. */
 long parse_body(struct http_connection *connection, const uint8_t *bytes, size_t length,
                 struct error *err);
+
+static inline bool is_streamed(const struct http_request *request)
+{
+    return request->route->body_max == HTTP_STREAMED;
+}
 
 void request_free(struct http_request *request);

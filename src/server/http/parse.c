@@ -134,16 +134,24 @@ static int on_body(http_parser *parser, const char *at, size_t length)
     struct http_connection *connection = parser->data;
     struct http_request *request = connection->request;
     connection->received += length;
-    if (connection->received > request->route->body_max)
+    if (connection->phase != PHASE_BODY)
+        return 0;
+    if (connection->received > request->body_max)
         return -1;
-    buf_append(&request->body, at, length);
+    if (!is_streamed(request)) {
+        buf_append(&request->body, at, length);
+    } else if (request->on_body) {
+        request->unconsumed += length;
+        request->on_body(request, (const uint8_t *)at, length);
+    }
     return 0;
 }
 
 static int on_complete(http_parser *parser)
 {
     struct http_connection *connection = parser->data;
-    connection->phase = PHASE_WORK;
+    if (connection->phase == PHASE_BODY)
+        connection->phase = PHASE_WORK;
     http_parser_pause(parser, 1);
     return 0;
 }
@@ -235,6 +243,8 @@ void request_free(struct http_request *request)
 {
     buf_free(&request->body);
     buf_free(&request->added);
+    for (size_t i = 0; i < request->parameter_count; i++)
+        free(request->parameters[i].value);
     free(request->head);
     free(request);
 }

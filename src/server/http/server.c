@@ -113,7 +113,10 @@ void http_drain(struct http_server *server)
     close_handle((uv_handle_t *)&server->listener);
     for (struct http_connection *at = server->connections; at; at = next) {
         next = at->next;
-        if (at->phase == PHASE_HEAD && at->began == 0 && writer_is_empty(&at->writer))
+        if (at->phase == PHASE_PIPE && at->request->on_drain)
+            at->request->on_drain(at->request);
+        else if (at->phase == PHASE_PIPE ||
+                 (at->phase == PHASE_HEAD && at->began == 0 && writer_is_empty(&at->writer)))
             connection_close(at);
     }
     /* The tick goes on for those that are slow. */
