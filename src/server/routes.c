@@ -19,5 +19,8 @@ const struct http_route server_routes[] = {
     {"POST", "/api/v1/sandbox/start", rpc_handle_alias, BODY_MAX},
     {"POST", "/api/v1/sandbox/stop", rpc_handle_alias, BODY_MAX},
     {"POST", "/api/v1/sandbox/command/run", rpc_handle_alias, BODY_MAX},
+    /* A path that does not begin with a slash of its own is below the working folder. */
+    {"GET", "/api/v1/sandbox/{namespace}/{name}/files/*", files_get, 0},
+    {"PUT", "/api/v1/sandbox/{namespace}/{name}/files/*", files_put, HTTP_STREAMED},
     {0},
 };

@@ -75,6 +75,18 @@ void http_answer_error(struct http_request *request, int status, const struct er
     http_answer(request, status, "application/json", text ? text : "", text ? strlen(text) : 0);
 }
 
+void http_answer_failure(struct http_request *request, const struct error *err)
+{
+    static const int statuses[ERROR_CODE_COUNT] = {
+        [ERROR_INVALID] = 400,   [ERROR_NOT_FOUND] = 404, [ERROR_EXISTS] = 409,
+        [ERROR_BUSY] = 409,      [ERROR_DENIED] = 403,    [ERROR_MISSING] = 500,
+        [ERROR_NO_SPACE] = 507,  [ERROR_LIMIT] = 413,     [ERROR_TIMEOUT] = 504,
+        [ERROR_CANCELLED] = 503, [ERROR_PROTOCOL] = 502,  [ERROR_UNAVAILABLE] = 502,
+        [ERROR_IO] = 500,
+    };
+    http_answer_error(request, err->code == ERROR_NONE ? 500 : statuses[err->code], err);
+}
+
 void http_stream_begin(struct http_request *request, int status, const char *type)
 {
     /* HTTP/1.0 has no chunks: there the end of the connection is the end of the answer. */

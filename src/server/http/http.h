@@ -136,6 +136,17 @@ void http_answer(struct http_request *request, int status, const char *type, con
 /* An error in our shape: {"error": {"code", "message", "hint"}}. */
 void http_answer_error(struct http_request *request, int status, const struct error *err);
 
+/* The same with the status that fits its code. */
+void http_answer_failure(struct http_request *request, const struct error *err);
+
+/* What a GET of something with this many bytes and this tag (in quotes) asks for: 200 and all of
+ * it, 206 and a part, or 304 or 416 and nothing. Adds the headers that go with it. */
+struct http_part {
+    int status;
+    uint64_t from, length;
+};
+struct http_part http_choose_part(struct http_request *request, uint64_t size, const char *tag);
+
 /* An answer whose length is not known yet. http_waiting says how much of it the client has yet to
  * take; whoever sends on regardless fills our memory. */
 void http_stream_begin(struct http_request *request, int status, const char *type);
