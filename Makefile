@@ -78,7 +78,7 @@ BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev l
                  libarchive-dev libssl-dev libhttp-parser-dev libsqlite3-dev libyaml-dev \
                  libcurl4-openssl-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
-TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux iproute2
+TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl openssl procps util-linux iproute2
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
 quickstart:

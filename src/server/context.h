@@ -12,7 +12,7 @@ struct server {
     struct http_server http;
     struct launcher launcher;
     struct boxes boxes;
-    uv_signal_t term, interrupt;
+    uv_signal_t term, interrupt, hangup;
     uv_timer_t grace; /* for requests under way when the server is to end */
     bool is_loopback;
     bool stopping;

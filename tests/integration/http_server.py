@@ -25,8 +25,10 @@ class Answer:
 
 
 class Connection:
-    def __init__(self, port):
+    def __init__(self, port, wrap=None):
         self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        if wrap:
+            self.socket = wrap(self.socket)
         self.file = self.socket.makefile("rb")
 
     def close(self):

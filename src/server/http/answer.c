@@ -9,7 +9,7 @@
 
 static struct buf *out_of(const struct http_request *request)
 {
-    return &request->connection->writer.out;
+    return connection_out(request->connection);
 }
 
 void http_add_header(struct http_request *request, const char *name, const char *value)

@@ -10,8 +10,7 @@ static uint64_t now_of(const struct http_connection *connection)
     return uv_now(connection->server->loop);
 }
 
-/* Refused: whatever else the client sends cannot be understood. */
-static void refuse(struct http_connection *connection, int status, const struct error *err)
+void feed_refuse(struct http_connection *connection, int status, const struct error *err)
 {
     if (!connection->request) {
         connection->request = xcalloc(1, sizeof *connection->request);
@@ -46,7 +45,7 @@ static void tell_to_continue(struct http_connection *connection, const struct ht
     const char *expect = http_header(request, "Expect");
     if (!expect || strcasecmp(expect, "100-continue") != 0 || request->is_old)
         return;
-    buf_append_text(&connection->writer.out, "HTTP/1.1 100 Continue\r\n\r\n");
+    buf_append_text(connection_out(connection), "HTTP/1.1 100 Continue\r\n\r\n");
     connection_flush(connection);
 }
 
@@ -88,7 +87,7 @@ static size_t feed_head(struct http_connection *connection, const uint8_t *bytes
     size_t head = parse_find_head(bytes, length, connection->searched);
     if (head > HTTP_HEAD_MAX || (head == 0 && length > HTTP_HEAD_MAX)) {
         error_set(&err, ERROR_LIMIT, "the head is longer than %d bytes", HTTP_HEAD_MAX);
-        refuse(connection, 431, &err);
+        feed_refuse(connection, 431, &err);
         return length;
     }
     connection->searched = head ? 0 : length;
@@ -96,7 +95,7 @@ static size_t feed_head(struct http_connection *connection, const uint8_t *bytes
         return 0;
     int status = parse_head(connection, bytes, head, &err);
     if (status) {
-        refuse(connection, status, &err);
+        feed_refuse(connection, status, &err);
         return length;
     }
     if (admit(connection, connection->request))
@@ -114,7 +113,7 @@ static void break_body(struct http_connection *connection, int status, const str
     if (request->is_answering)
         connection_close(connection);
     else
-        refuse(connection, status, err);
+        feed_refuse(connection, status, err);
 }
 
 static size_t feed_body(struct http_connection *connection, const uint8_t *bytes, size_t length)

@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "server/http/tls.h"
 
 #define HTTP_HEAD_MAX 16384
 #define HTTP_HEADERS_MAX 100
@@ -83,7 +84,7 @@ struct http_request {
 
 struct http_limits {
     size_t connections;
-    uint64_t head_ms;  /* for a request's head to arrive */
+    uint64_t head_ms;  /* for a request's head to arrive, and for a TLS handshake */
     uint64_t body_ms;  /* for its body, and a second more for each 10 KB */
     uint64_t idle_ms;  /* between requests */
     uint64_t stall_ms; /* without a client taking a byte of its answer */
@@ -96,6 +97,7 @@ struct http_server {
     /* Decides before the route does: false when it has answered. May be NULL. */
     bool (*admit)(struct http_request *request);
     void *context;
+    SSL_CTX *tls; /* NULL: plain HTTP */
     /* Draining and all connections are closed. */
     void (*drained)(struct http_server *server);
     /* For the library. */

@@ -12,6 +12,9 @@ struct http_connection {
     struct http_connection *previous, *next;
     struct writer writer;
     http_parser parser;
+    SSL *tls;          /* NULL: plain, or nothing has come yet */
+    struct buf cipher; /* arrived, not decrypted yet */
+    struct buf plain;  /* to be encrypted */
     struct buf in;     /* arrived, not parsed yet */
     size_t searched;   /* so much of `in` holds no end of a head */
     uint64_t deadline; /* of the loop's clock; 0: none */
@@ -39,8 +42,15 @@ struct http_connection {
 /* connection.c: */
 void connection_accept(struct http_server *server);
 void connection_close(struct http_connection *connection);
-/* Writes what was put into writer.out. */
+/* Where an answer is put together. */
+static inline struct buf *connection_out(struct http_connection *connection)
+{
+    return connection->tls ? &connection->plain : &connection->writer.out;
+}
+/* Writes what was put there. */
 void connection_flush(struct http_connection *connection);
+/* Nothing more is taken from the client; it may read what is written to it. */
+void connection_end(struct http_connection *connection);
 /* Reads on, or not, by how much waits. */
 void connection_throttle(struct http_connection *connection);
 /* The answer to its request is complete: on to the next one, or to the end. */
@@ -51,6 +61,17 @@ void connection_next(struct http_connection *connection);
 void feed_bytes(struct http_connection *connection, const uint8_t *bytes, size_t length);
 /* Goes on with bytes that had to wait. */
 void feed_waiting(struct http_connection *connection);
+
+/* Refuses whatever the client has sent, and with it all that it sends from now on. */
+void feed_refuse(struct http_connection *connection, int status, const struct error *err);
+
+/* tls.c: */
+/* False when the first byte that came begins no handshake. */
+bool tls_begin(struct http_connection *connection, uint8_t first);
+/* Bytes that arrived; what they mean goes to feed_bytes. */
+void tls_take(struct http_connection *connection, const uint8_t *bytes, size_t length);
+/* From `plain` to the writer. */
+void tls_encrypt(struct http_connection *connection);
 
 /* route.c: */
 /* Sets the request's route and parameters. 0, or the status with which it is refused; headers that
