@@ -24,7 +24,7 @@ COMMON    = -std=gnu17 -g -D_GNU_SOURCE -DMSB_VERSION='"$(VERSION)"' -Isrc -MMD 
 CFLAGS    = $(COMMON) $(OPTIMIZE) -fPIE -Wa,-I,. -Wa,-I,$(BUILD) \
             $(shell pkg-config --cflags $(LIBS) 2>/dev/null)
 LDFLAGS   = -pie -Wl,-z,relro,-z,now,--as-needed $(if $(SAN),-fsanitize=address$(,)undefined)
-LDLIBS    = $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lhttp_parser
+LDLIBS    = $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lhttp_parser -lwslay
 
 # The agent runs alone in any image: static, musl, small.
 AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -fno-pie -Wa,-I,.
@@ -75,7 +75,7 @@ $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 # ---- for people ---------------------------------------------------------------------------------
 
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
-                 libarchive-dev libssl-dev libhttp-parser-dev libsqlite3-dev libyaml-dev \
+                 libarchive-dev libssl-dev libhttp-parser-dev libwslay-dev libsqlite3-dev libyaml-dev \
                  libcurl4-openssl-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
 TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl openssl procps util-linux iproute2
@@ -103,10 +103,11 @@ FUZZ_HOST    = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/sandbox/,c
 FUZZ_frame   = $(FUZZ_HOST)
 FUZZ_proxy   = $(FUZZ_HOST)
 FUZZ_http    = $(wildcard src/base/*.c) $(addprefix src/server/http/,parse.c route.c)
+FUZZ_websocket = $(wildcard src/base/*.c) $(addprefix src/server/http/,handshake.c parse.c websocket.c)
 FUZZ_agent   = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/agent/,account.c \
                exec_request.c file_request.c limits.c loop.c machine.c privileges.c scope.c settings.c \
                spawn.c)
-fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http
+fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http fuzz-websocket
 fuzz-%:
 	@tools/install-packages clang libclang-rt-14-dev
 	@mkdir -p build/fuzz/corpus-$*

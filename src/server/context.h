@@ -34,6 +34,9 @@ struct box *path_box_named(struct http_request *request, const char *namespace, 
 void files_get(struct http_request *request);
 void files_put(struct http_request *request);
 
+/* terminal.c: a WebSocket to a terminal in a sandbox. */
+void terminal_open(struct http_request *request);
+
 /* routes.c */
 extern const struct http_route server_routes[];
 

@@ -1,9 +1,19 @@
 /* Everything but the health check needs a key, unless the server asks for none. */
 #include <string.h>
 
+#include "base/mem.h"
 #include "server/context.h"
 #include "server/keys.h"
 #include "server/rpc.h"
+
+/* Browsers cannot add headers to a WebSocket, but offer protocols: the key may be one. For free().
+ */
+static char *offered_key(const struct http_request *request)
+{
+    const char *offered = http_header(request, "Sec-WebSocket-Protocol");
+    const char *key = offered ? strstr(offered, "msb_") : NULL;
+    return key ? xstrndup(key, strcspn(key, ", \t")) : NULL;
+}
 
 bool key_admit(struct http_request *request)
 {
@@ -13,6 +23,9 @@ bool key_admit(struct http_request *request)
     const char *header = http_header(request, "Proxy-Authorization");
     if (!header)
         header = http_header(request, "Authorization");
+    cleanup_free char *offered = header ? NULL : offered_key(request);
+    if (offered)
+        header = offered;
     int result = 0;
     if (server->secret && strcmp(request->path, "/api/v1/health") != 0)
         result = keys_check(server->secret, header ? header : "", &grant, &err);

@@ -3,6 +3,21 @@
 /* So much may wait for a client before the sandbox has to. */
 #define WAITING_MAX (256u << 10)
 
+static void consumed(struct relay *relay, size_t length)
+{
+    if (relay->socket)
+        websocket_consumed(relay->socket, length);
+    else if (relay->request)
+        http_consumed(relay->request, length);
+}
+
+static bool is_slow(const struct relay *relay)
+{
+    if (relay->socket)
+        return websocket_waiting(relay->socket) >= WAITING_MAX;
+    return relay->request && http_waiting(relay->request) >= WAITING_MAX;
+}
+
 static void push(struct relay *relay)
 {
     struct client_call *call = &relay->call;
@@ -21,8 +36,8 @@ static void push(struct relay *relay)
             call_send_eof(call);
         relay->input_ended = false;
     }
-    if (size > 0 && relay->request)
-        http_consumed(relay->request, size);
+    if (size > 0)
+        consumed(relay, size);
 }
 
 void relay_take(struct relay *relay, const uint8_t *bytes, size_t length)
@@ -52,7 +67,7 @@ static void pay(struct relay *relay)
 void relay_passed(struct relay *relay, size_t length)
 {
     relay->unpaid += length;
-    if (!relay->request || http_waiting(relay->request) < WAITING_MAX)
+    if (!is_slow(relay))
         pay(relay);
 }
 
@@ -64,6 +79,7 @@ void relay_drained(struct relay *relay)
 void relay_left(struct relay *relay)
 {
     relay->request = NULL;
+    relay->socket = NULL;
     if (!relay->is_calling)
         return;
     call_cancel(&relay->call);

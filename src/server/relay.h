@@ -1,15 +1,18 @@
 /*
  * Bytes between a request and a call of a sandbox, in either direction as fast as the slower end
  * takes them. The request's on_body and on_body_end give what the client sends, the call's `room`
- * passes it on; what the call sends is paid for when the client has taken it.
+ * passes it on; what the call sends is paid for when the client has taken it. A WebSocket can take
+ * the place of the request.
  */
 #pragma once
 
 #include "sandbox/client.h"
 #include "server/http/http.h"
+#include "server/http/websocket.h"
 
 struct relay {
-    struct http_request *request; /* NULL: the client has left */
+    struct http_request *request; /* both NULL: the client has left */
+    struct websocket *socket;
     struct client_call call;
     bool is_calling;    /* the call has begun and not ended */
     struct buf waiting; /* from the client, until there is room */

@@ -22,5 +22,6 @@ const struct http_route server_routes[] = {
     /* A path that does not begin with a slash of its own is below the working folder. */
     {"GET", "/api/v1/sandbox/{namespace}/{name}/files/*", files_get, 0},
     {"PUT", "/api/v1/sandbox/{namespace}/{name}/files/*", files_put, HTTP_STREAMED},
+    {"GET", "/api/v1/sandbox/{namespace}/{name}/terminal", terminal_open, 0},
     {0},
 };

@@ -25,3 +25,7 @@ web() {
 @test "files go in and out" {
     web web_files
 }
+
+@test "terminals over WebSocket, and broken rules of it" {
+    web web_terminal
+}

@@ -127,6 +127,9 @@ const char *http_header(const struct http_request *request, const char *name);
 const char *http_parameter(const struct http_request *request, const char *name);
 /* What "*" stands for as it was sent, not decoded. */
 const char *http_rest(const struct http_request *request);
+/* The value of NAME=value in the query, decoded, for free(); NULL when it is not there or broken.
+ */
+char *http_query(const struct http_request *request, const char *name);
 /* So many bytes that on_body got are dealt with: as many more may come. */
 void http_consumed(struct http_request *request, size_t length);
 

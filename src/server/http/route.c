@@ -1,4 +1,4 @@
-/* Finding the route of a request: patterns of paths and what their parts stand for. */
+/* Finding the route of a request: patterns of paths, what their parts stand for, and queries. */
 #include <ctype.h>
 #include <string.h>
 
@@ -124,6 +124,17 @@ const char *http_parameter(const struct http_request *request, const char *name)
 {
     const struct http_parameter *parameter = find(request, name);
     return parameter ? parameter->value : NULL;
+}
+
+char *http_query(const struct http_request *request, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = request->query; *at; at += strcspn(at, "&")) {
+        at += *at == '&';
+        if (strncmp(at, name, length) == 0 && at[length] == '=')
+            return decode(at + length + 1, strcspn(at + length + 1, "&"));
+    }
+    return NULL;
 }
 
 const char *http_rest(const struct http_request *request)
