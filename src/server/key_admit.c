@@ -15,6 +15,18 @@ static char *offered_key(const struct http_request *request)
     return key ? xstrndup(key, strcspn(key, ", \t")) : NULL;
 }
 
+/* Clients of JSON-RPC look for errors in the answer, all others at its status. */
+static bool speaks_rpc(const struct http_request *request)
+{
+    static const char *const paths[] = {"/api/v1/rpc", "/api/v1/sandbox/start",
+                                        "/api/v1/sandbox/stop", "/api/v1/sandbox/command/run"};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        if (strcmp(paths[i], request->path) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool key_admit(struct http_request *request)
 {
     const struct server *server = request->server->context;
@@ -32,6 +44,11 @@ bool key_admit(struct http_request *request)
     memcpy(request->scope, grant.namespace, sizeof request->scope);
     if (result == 0)
         return true;
-    rpc_refuse(request, RPC_AUTHENTICATION, &err);
+    if (speaks_rpc(request)) {
+        rpc_refuse(request, RPC_AUTHENTICATION, &err);
+    } else {
+        http_add_header(request, "WWW-Authenticate", "Bearer");
+        http_answer_error(request, 401, &err);
+    }
     return false;
 }

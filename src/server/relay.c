@@ -36,14 +36,22 @@ static void push(struct relay *relay)
             call_send_eof(call);
         relay->input_ended = false;
     }
-    if (size > 0)
-        consumed(relay, size);
+    size_t own = size < relay->own ? size : relay->own;
+    relay->own -= own;
+    if (size > own)
+        consumed(relay, size - own);
 }
 
 void relay_take(struct relay *relay, const uint8_t *bytes, size_t length)
 {
     buf_append(&relay->waiting, bytes, length);
     push(relay);
+}
+
+void relay_add(struct relay *relay, const void *bytes, size_t length)
+{
+    relay->own += length;
+    relay_take(relay, bytes, length);
 }
 
 void relay_end(struct relay *relay)

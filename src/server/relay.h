@@ -16,12 +16,15 @@ struct relay {
     struct client_call call;
     bool is_calling;    /* the call has begun and not ended */
     struct buf waiting; /* from the client, until there is room */
+    size_t own;         /* so much of that is ours, not the client's */
     bool input_ended;
     size_t unpaid; /* bytes of the call's that the client has yet to take */
 };
 
 /* From the client; consumed when they are sent. */
 void relay_take(struct relay *relay, const uint8_t *bytes, size_t length);
+/* In front of what the client sends next. */
+void relay_add(struct relay *relay, const void *bytes, size_t length);
 void relay_end(struct relay *relay);
 void relay_room(struct relay *relay);
 /* So many bytes of the call went to the client. */

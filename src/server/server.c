@@ -12,6 +12,7 @@
 #include "server/context.h"
 #include "server/info.h"
 #include "server/keys.h"
+#include "server/proxy.h"
 
 #define GRACE_MS 10000
 
@@ -153,7 +154,10 @@ static void announce(const struct server *server, struct server_info *info)
 
 static bool admit(struct http_request *request)
 {
-    return origin_admit(request) && key_admit(request);
+    if (!origin_admit(request))
+        return false;
+    proxy_rewrite(request);
+    return key_admit(request);
 }
 
 static int find_secret(struct server *server, struct error *err)

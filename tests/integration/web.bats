@@ -29,3 +29,7 @@ web() {
 @test "terminals over WebSocket, and broken rules of it" {
     web web_terminal
 }
+
+@test "ports inside through the server" {
+    web web_proxy
+}

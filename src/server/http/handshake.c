@@ -8,17 +8,23 @@
 
 #define KEY_LENGTH 24
 
-bool header_lists(const struct http_request *request, const char *name, const char *wanted)
+bool list_has(const char *list, const char *wanted)
 {
     size_t length = strlen(wanted);
+    for (const char *at = list; *at; at += strcspn(at, ",")) {
+        at += strspn(at, ", \t");
+        if (strncasecmp(at, wanted, length) == 0 && strchr(", \t", at[length]))
+            return true;
+    }
+    return false;
+}
+
+bool header_lists(const struct http_request *request, const char *name, const char *wanted)
+{
     for (size_t i = 0; i < request->header_count; i++) {
-        if (strcasecmp(request->headers[i].name, name) != 0)
-            continue;
-        for (const char *at = request->headers[i].value; *at; at += strcspn(at, ",")) {
-            at += strspn(at, ", \t");
-            if (strncasecmp(at, wanted, length) == 0 && strchr(", \t", at[length]))
-                return true;
-        }
+        if (strcasecmp(request->headers[i].name, name) == 0 &&
+            list_has(request->headers[i].value, wanted))
+            return true;
     }
     return false;
 }

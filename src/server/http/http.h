@@ -74,6 +74,7 @@ struct http_request {
     /* For the library. */
     const struct http_route *route;
     uint64_t body_max;
+    char *rewritten;  /* path that was given by http_rewrite */
     char *head;       /* what method, path and headers point into */
     struct buf added; /* header lines for the answer */
     size_t unconsumed;
@@ -127,6 +128,10 @@ const char *http_header(const struct http_request *request, const char *name);
 const char *http_parameter(const struct http_request *request, const char *name);
 /* What "*" stands for as it was sent, not decoded. */
 const char *http_rest(const struct http_request *request);
+/* For `admit`: another path, allocated, before the route is looked for. */
+void http_rewrite(struct http_request *request, char *path);
+/* The client's address as text. */
+void http_peer(const struct http_request *request, char *text, size_t size);
 /* The value of NAME=value in the query, decoded, for free(); NULL when it is not there or broken.
  */
 char *http_query(const struct http_request *request, const char *name);

@@ -89,6 +89,11 @@ int parse_head(struct http_connection *connection, const uint8_t *bytes, size_t 
 long parse_body(struct http_connection *connection, const uint8_t *bytes, size_t length,
                 struct error *err);
 
+/* What the name of a header, or a method, may be. */
+bool parse_is_token(const char *at, size_t length);
+/* What no value may have: control characters other than the tab. */
+bool parse_has_control(const char *at, size_t length);
+
 static inline bool is_streamed(const struct http_request *request)
 {
     return request->route->body_max == HTTP_STREAMED;

@@ -126,6 +126,12 @@ const char *http_parameter(const struct http_request *request, const char *name)
     return parameter ? parameter->value : NULL;
 }
 
+void http_rewrite(struct http_request *request, char *path)
+{
+    free(request->rewritten);
+    request->path = request->rewritten = path;
+}
+
 char *http_query(const struct http_request *request, const char *name)
 {
     size_t length = strlen(name);
