@@ -33,3 +33,11 @@ web() {
 @test "ports inside through the server" {
     web web_proxy
 }
+
+@test "keys do not reach the sandbox" {
+    msb server stop
+    MSB_URL=$(msb server start --port 0 --detach)
+    MSB_KEY=$(msb server keygen 2>/dev/null)
+    export MSB_URL MSB_KEY
+    web web_keys
+}
