@@ -24,7 +24,7 @@ COMMON    = -std=gnu17 -g -D_GNU_SOURCE -DMSB_VERSION='"$(VERSION)"' -Isrc -MMD 
 CFLAGS    = $(COMMON) $(OPTIMIZE) -fPIE -Wa,-I,. -Wa,-I,$(BUILD) \
             $(shell pkg-config --cflags $(LIBS) 2>/dev/null)
 LDFLAGS   = -pie -Wl,-z,relro,-z,now,--as-needed $(if $(SAN),-fsanitize=address$(,)undefined)
-LDLIBS    = $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lhttp_parser
+LDLIBS    = $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lhttp_parser -lwslay
 
 # The agent runs alone in any image: static, musl, small.
 AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -fno-pie -Wa,-I,.
@@ -80,10 +80,10 @@ $(BUILD)/tests/mcp-fixture: tests/mcp/fixture.c $(HOST_OBJ)
 # ---- for people ---------------------------------------------------------------------------------
 
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
-                 libarchive-dev libssl-dev libhttp-parser-dev libsqlite3-dev libyaml-dev \
+                 libarchive-dev libssl-dev libhttp-parser-dev libwslay-dev libsqlite3-dev libyaml-dev \
                  libcurl4-openssl-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
-TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux iproute2
+TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl openssl procps util-linux iproute2
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
 quickstart:
@@ -107,11 +107,14 @@ FUZZ_HOST    = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/sandbox/,c
                egress_policy.c link.c proxy_request.c records.c writer.c)
 FUZZ_frame   = $(FUZZ_HOST)
 FUZZ_proxy   = $(FUZZ_HOST)
-FUZZ_http    = $(wildcard src/base/*.c) src/server/http/parse.c
+FUZZ_http    = $(wildcard src/base/*.c) $(addprefix src/server/http/,parse.c route.c)
+FUZZ_websocket = $(wildcard src/base/*.c) $(addprefix src/server/http/,handshake.c parse.c websocket.c)
+FUZZ_response  = $(wildcard src/base/*.c) $(addprefix src/server/http/,parse.c response.c)
 FUZZ_agent   = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/agent/,account.c \
                exec_request.c file_request.c limits.c loop.c machine.c privileges.c scope.c settings.c \
                spawn.c)
-fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http
+fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http fuzz-websocket \
+      fuzz-response
 fuzz-%:
 	@tools/install-packages clang libclang-rt-14-dev
 	@mkdir -p build/fuzz/corpus-$*

@@ -17,13 +17,15 @@ static struct {
     const char *host;
     unsigned port;
     bool dev, insecure, detach;
+    const char *tls_certificate, *tls_key;
     const char *key, *lifetime, *namespace, *revoke;
 } options = {.host = "127.0.0.1", .port = 5555, .lifetime = "24h"};
 
 static void print_url(const struct server_info *info)
 {
     bool v6 = strchr(info->host, ':') != NULL;
-    printf("http://%s%s%s:%u\n", v6 ? "[" : "", info->host, v6 ? "]" : "", info->port);
+    printf("http%s://%s%s%s:%u\n", info->tls ? "s" : "", v6 ? "[" : "", info->host, v6 ? "]" : "",
+           info->port);
     fflush(stdout);
 }
 
@@ -107,16 +109,25 @@ static int refuse_words(const struct arguments *arguments)
     return report_error(&err, EXIT_USAGE);
 }
 
+/* Arguments vanish with the title of the process. */
+static char *copy_option(const char *text)
+{
+    return text ? xstrdup(text) : NULL;
+}
+
 static int start(const struct arguments *arguments)
 {
     struct error err;
-    cleanup_free char *host = xstrdup(options.host),
-                      *key = options.key ? xstrdup(options.key) : NULL;
+    cleanup_free char *host = xstrdup(options.host), *key = copy_option(options.key),
+                      *tls_certificate = copy_option(options.tls_certificate),
+                      *tls_key = copy_option(options.tls_key);
     struct server_options wanted = {.host = host,
                                     .port = (uint16_t)options.port,
                                     .dev = options.dev,
                                     .key = key,
-                                    .insecure = options.insecure};
+                                    .insecure = options.insecure,
+                                    .tls_certificate = tls_certificate,
+                                    .tls_key = tls_key};
     if (refuse_words(arguments))
         return EXIT_USAGE;
     if (options.port > UINT16_MAX) {
@@ -193,6 +204,9 @@ static const struct option start_options[] = {
     {0, "dev", OPTION_FLAG, &options.dev, NULL, "ask nobody for a key"},
     {0, "key", OPTION_TEXT, &options.key, "SECRET",
      "signs API keys, instead of server.key in the home folder"},
+    {0, "tls-cert", OPTION_TEXT, &options.tls_certificate, "FILE",
+     "speak HTTPS with this certificate (PEM); read anew at SIGHUP"},
+    {0, "tls-key", OPTION_TEXT, &options.tls_key, "FILE", "the certificate's private key (PEM)"},
     {0, "insecure", OPTION_FLAG, &options.insecure, NULL,
      "with --dev, also on an address that others can reach"},
     {'d', "detach", OPTION_FLAG, &options.detach, NULL,
@@ -211,6 +225,7 @@ const struct command server_start_command = {
         "On an address of this host only, requests of web pages of others are refused.",
     .examples = "  msb server start --dev\n"
                 "  msb server start --dev --port 8000 --detach\n"
+                "  msb server start --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem\n"
                 "  curl http://127.0.0.1:5555/api/v1/health\n",
     .options = start_options,
     .run = start,

@@ -70,6 +70,10 @@ static void on_frame(struct link *link, const struct frame *frame)
         if (call->handlers->data && frame->detail < CHANNEL_COUNT)
             call->handlers->data(call, frame->detail, frame->payload, frame->length);
         break;
+    case FRAME_EOF:
+        if (call->handlers->eof && frame->detail < CHANNEL_COUNT)
+            call->handlers->eof(call, frame->detail);
+        break;
     case FRAME_CREDIT:
         if (frame_credit(frame, &amount, &err) == 0) {
             call->room += amount;

@@ -14,6 +14,8 @@ struct call_handlers {
     /* Bytes of a channel. The sandbox may send on after call_consumed. */
     void (*data)(struct client_call *call, enum channel channel, const uint8_t *bytes,
                  size_t length);
+    /* No more comes on that channel. May be NULL. */
+    void (*eof)(struct client_call *call, enum channel channel);
     /* Something happened to it: the fields of an EVENT. May be NULL. */
     void (*event)(struct client_call *call, const uint8_t *fields, uint32_t length);
     /* More input may be sent: call_room is not 0 any more. May be NULL. */

@@ -12,7 +12,7 @@ struct server {
     struct http_server http;
     struct launcher launcher;
     struct boxes boxes;
-    uv_signal_t term, interrupt;
+    uv_signal_t term, interrupt, hangup;
     uv_timer_t grace; /* for requests under way when the server is to end */
     bool is_loopback;
     bool stopping;
@@ -24,6 +24,18 @@ bool origin_is_loopback(const char *host);
 
 /* key_admit.c: refuses requests without a good key, and notes what the key is good for. */
 bool key_admit(struct http_request *request);
+
+/* path_box.c: the running sandbox that {namespace} and {name} of the path stand for. NULL: the
+ * request is answered. */
+struct box *path_box(struct http_request *request);
+struct box *path_box_named(struct http_request *request, const char *namespace, const char *name);
+
+/* files.c, file_upload.c: a file of a sandbox, as it is. */
+void files_get(struct http_request *request);
+void files_put(struct http_request *request);
+
+/* terminal.c: a WebSocket to a terminal in a sandbox. */
+void terminal_open(struct http_request *request);
 
 /* routes.c */
 extern const struct http_route server_routes[];

@@ -29,8 +29,8 @@ int info_lock(struct error *err)
 int info_write(const struct server_info *info, struct error *err)
 {
     cleanup_free char *path = home_path("server/info.json");
-    json_t *json = json_pack("{s:i, s:s, s:i, s:b}", "pid", (int)info->pid, "host", info->host,
-                             "port", (int)info->port, "dev", (int)info->dev);
+    json_t *json = json_pack("{s:i, s:s, s:i, s:b, s:b}", "pid", (int)info->pid, "host", info->host,
+                             "port", (int)info->port, "dev", (int)info->dev, "tls", (int)info->tls);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     return file_write_atomic(path, text, strlen(text), 0600, err);
@@ -41,14 +41,14 @@ static int info_read(struct server_info *info, struct error *err)
     cleanup_free char *path = home_path("server/info.json");
     cleanup_buf struct buf text = {0};
     const char *host;
-    int pid, port, dev;
+    int pid, port, dev, tls = 0;
     if (file_read(path, INFO_MAX, &text, err) < 0)
         return -1;
     json_t *json = json_loads(buf_text(&text), 0, NULL);
-    int result = json_unpack(json, "{s:i, s:s, s:i, s:b}", "pid", &pid, "host", &host, "port",
-                             &port, "dev", &dev);
+    int result = json_unpack(json, "{s:i, s:s, s:i, s:b, s?b}", "pid", &pid, "host", &host, "port",
+                             &port, "dev", &dev, "tls", &tls);
     if (result == 0) {
-        *info = (struct server_info){.pid = pid, .port = (uint16_t)port, .dev = dev};
+        *info = (struct server_info){.pid = pid, .port = (uint16_t)port, .dev = dev, .tls = tls};
         snprintf(info->host, sizeof info->host, "%s", host);
     }
     json_decref(json);

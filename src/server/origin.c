@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "server/context.h"
+#include "server/proxy.h"
 
 bool origin_is_loopback(const char *host)
 {
@@ -57,7 +58,7 @@ bool origin_admit(struct http_request *request)
     const char *host = http_header(request, "Host");
     const char *origin = http_header(request, "Origin");
     cleanup_free char *name = host_of(host ? host : "");
-    if (server->is_loopback && host && !origin_is_loopback(name)) {
+    if (server->is_loopback && host && !origin_is_loopback(name) && !proxy_is_host(host)) {
         refuse(request, "this server answers to localhost only, not to the name in Host",
                "use http://127.0.0.1 with the server's port");
         return false;

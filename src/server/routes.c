@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "server/context.h"
+#include "server/proxy.h"
 #include "server/rpc.h"
 
 #define BODY_MAX (32u << 20)
@@ -19,5 +20,12 @@ const struct http_route server_routes[] = {
     {"POST", "/api/v1/sandbox/start", rpc_handle_alias, BODY_MAX},
     {"POST", "/api/v1/sandbox/stop", rpc_handle_alias, BODY_MAX},
     {"POST", "/api/v1/sandbox/command/run", rpc_handle_alias, BODY_MAX},
+    /* A path that does not begin with a slash of its own is below the working folder. */
+    {"GET", "/api/v1/sandbox/{namespace}/{name}/files/*", files_get, 0},
+    {"PUT", "/api/v1/sandbox/{namespace}/{name}/files/*", files_put, HTTP_STREAMED},
+    {"GET", "/api/v1/sandbox/{namespace}/{name}/terminal", terminal_open, 0},
+    /* Also http://PORT-NAME.localhost. */
+    {NULL, "/proxy/{namespace}/{name}/{port}/*", proxy_handle, HTTP_STREAMED},
+    {NULL, "/proxy/{namespace}/{name}/{port}", proxy_redirect, 0},
     {0},
 };

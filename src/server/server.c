@@ -12,11 +12,27 @@
 #include "server/context.h"
 #include "server/info.h"
 #include "server/keys.h"
+#include "server/proxy.h"
 
 #define GRACE_MS 10000
 
+static int check_tls(const struct server_options *options, struct error *err)
+{
+    if (!options->tls_certificate != !options->tls_key) {
+        error_set(err, ERROR_INVALID, "TLS needs a certificate and its key");
+        return error_hint(err, "give both --tls-cert and --tls-key");
+    }
+    SSL_CTX *tls =
+        options->tls_key ? tls_load(options->tls_certificate, options->tls_key, err) : NULL;
+    int result = options->tls_key && !tls ? -1 : 0;
+    SSL_CTX_free(tls);
+    return result;
+}
+
 int server_check(const struct server_options *options, struct error *err)
 {
+    if (check_tls(options, err) < 0)
+        return -1;
     if (options->key && keys_check_secret(options->key, err) < 0)
         return -1;
     if (options->dev && !origin_is_loopback(options->host) && !options->insecure) {
@@ -52,14 +68,41 @@ static void on_signal(uv_signal_t *watch, int number)
     http_drain(&server->http);
 }
 
+static int load_tls(struct server *server, struct error *err)
+{
+    const struct server_options *options = server->options;
+    if (!options->tls_certificate)
+        return 0;
+    SSL_CTX *loaded = tls_load(options->tls_certificate, options->tls_key, err);
+    if (!loaded)
+        return -1;
+    SSL_CTX_free(server->http.tls);
+    server->http.tls = loaded;
+    return 0;
+}
+
+/* A certificate that was renewed is taken into use; one that cannot be used is not. */
+static void on_hangup(uv_signal_t *watch, int number)
+{
+    (void)number;
+    struct error err;
+    if (load_tls(watch->data, &err) < 0)
+        log_warn("the certificate stays as it was: %s", err.message);
+    else
+        log_info("certificate and key were read anew");
+}
+
 static void watch_signals(struct server *server)
 {
     uv_signal_init(&server->loop, &server->term);
     uv_signal_init(&server->loop, &server->interrupt);
+    uv_signal_init(&server->loop, &server->hangup);
     uv_timer_init(&server->loop, &server->grace);
-    server->term.data = server->interrupt.data = server->grace.data = server;
+    server->hangup.data = server->term.data = server->interrupt.data = server->grace.data = server;
     uv_signal_start(&server->term, on_signal, SIGTERM);
     uv_signal_start(&server->interrupt, on_signal, SIGINT);
+    if (server->http.tls)
+        uv_signal_start(&server->hangup, on_hangup, SIGHUP);
 }
 
 /* A connection is a descriptor. */
@@ -102,14 +145,19 @@ static int listen_on(struct server *server, struct error *err)
 
 static void announce(const struct server *server, struct server_info *info)
 {
-    *info = (struct server_info){
-        .pid = getpid(), .port = http_port(&server->http), .dev = server->options->dev};
+    *info = (struct server_info){.pid = getpid(),
+                                 .port = http_port(&server->http),
+                                 .dev = server->options->dev,
+                                 .tls = server->http.tls != NULL};
     snprintf(info->host, sizeof info->host, "%s", server->options->host);
 }
 
 static bool admit(struct http_request *request)
 {
-    return origin_admit(request) && key_admit(request);
+    if (!origin_admit(request))
+        return false;
+    proxy_rewrite(request);
+    return key_admit(request);
 }
 
 static int find_secret(struct server *server, struct error *err)
@@ -145,7 +193,7 @@ int server_run(const struct server_options *options,
         return -1;
     raise_descriptor_limit();
     prepare(server, options);
-    if (find_secret(server, err) < 0 || listen_on(server, err) < 0 ||
+    if (load_tls(server, err) < 0 || find_secret(server, err) < 0 || listen_on(server, err) < 0 ||
         launcher_watch(&server->launcher, &server->loop, err) < 0)
         return -1;
     watch_signals(server);
@@ -154,6 +202,7 @@ int server_run(const struct server_options *options,
         return -1;
     ready(&info, context);
     uv_run(&server->loop, UV_RUN_DEFAULT);
+    SSL_CTX_free(server->http.tls);
     free(server->secret);
     return 0;
 }

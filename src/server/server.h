@@ -13,10 +13,11 @@
 
 struct server_options {
     const char *host;
-    uint16_t port;   /* 0: any */
-    bool dev;        /* no keys are asked for */
-    const char *key; /* signs API keys; NULL: that of the home folder */
-    bool insecure;   /* so be it, on an address that others can reach */
+    uint16_t port;                         /* 0: any */
+    bool dev;                              /* no keys are asked for */
+    const char *key;                       /* signs API keys; NULL: that of the home folder */
+    bool insecure;                         /* so be it, on an address that others can reach */
+    const char *tls_certificate, *tls_key; /* files; NULL: plain HTTP */
 };
 
 struct server_info {
@@ -24,13 +25,14 @@ struct server_info {
     char host[64];
     uint16_t port;
     bool dev;
+    bool tls;
 };
 
 /* Wrong options are told here, before anything is started. */
 int server_check(const struct server_options *options, struct error *err);
 /*
- * Serves until SIGTERM or SIGINT; the caller has no other threads. `ready` is called once, when it
- * listens.
+ * Serves until SIGTERM or SIGINT, reading certificate and key anew at SIGHUP; the caller has no
+ * other threads. `ready` is called once, when it listens.
  */
 int server_run(const struct server_options *options,
                void (*ready)(const struct server_info *info, void *context), void *context,

@@ -25,8 +25,10 @@ class Answer:
 
 
 class Connection:
-    def __init__(self, port):
+    def __init__(self, port, wrap=None):
         self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        if wrap:
+            self.socket = wrap(self.socket)
         self.file = self.socket.makefile("rb")
 
     def close(self):
@@ -59,10 +61,11 @@ class Connection:
         while (header := self.file.readline()) not in (b"\r\n", b""):
             name, _, value = header.decode().partition(":")
             headers[name.lower()] = value.strip()
-        if headers.get("transfer-encoding") == "chunked":
+        body = b""
+        if has_body and headers.get("transfer-encoding") == "chunked":
             body = self.read_chunks()
-        else:
-            body = self.file.read(int(headers.get("content-length", 0))) if has_body else b""
+        elif has_body:
+            body = self.file.read(int(headers.get("content-length", 0)))
         return Answer(int(line.split()[1]), headers, body)
 
     def is_at_end(self):

@@ -111,6 +111,36 @@ class Keys(ServerTest):
             self.assertEqual(answer["error"]["code"], NO_SANDBOX)
             self.assertIn("namespace team", answer["error"]["message"])
 
+    def test_paths_ask_for_keys_too(self):
+        key, _ = self.keygen("--namespace", "team")
+        for rest in ("files/a", "terminal"):
+            path = f"/api/v1/sandbox/{{}}/box/{rest}"
+            answer = self.request("GET", path.format("team"))
+            self.assertEqual((answer.status, answer.headers["www-authenticate"]), (401, "Bearer"))
+            self.assertEqual(self.request("GET", path.format("team"), "Authorization: x").status,
+                             401)
+            for namespace, status in (("team", 404), ("default", 403), ("tea", 403)):
+                answer = self.request("GET", path.format(namespace), f"Authorization: Bearer {key}")
+                self.assertEqual(answer.status, status)
+
+    def test_a_key_may_be_offered_as_a_protocol(self):
+        key, _ = self.keygen()
+        for offered, status in ((f"terminal, {key}", 404), (key, 404), ("terminal", 401),
+                                ("terminal, msb_x.y.z", 401)):
+            answer = self.request("GET", "/api/v1/sandbox/default/box/terminal",
+                                  f"Sec-WebSocket-Protocol: {offered}")
+            self.assertEqual(answer.status, status, offered)
+
+    def test_ports_ask_for_keys_whatever_their_path(self):
+        key, _ = self.keygen()
+        for lines, status in ((), 401), ((f"Authorization: {key}",), 404):
+            for path in ("/", "/api/v1/health"):
+                connection = self.connect()
+                connection.send(self.head("GET", path, *lines).replace(
+                    "localhost", "80-box.localhost"))
+                self.assertEqual(connection.answer().status, status)
+            self.assertEqual(self.request("GET", "/proxy/default/box/80/", *lines).status, status)
+
     def test_a_key_for_all_is_good_for_all(self):
         key, _ = self.keygen("--namespace", "*")
         self.assertIn("result", self.ask(key, namespace="*"))

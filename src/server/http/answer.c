@@ -9,7 +9,7 @@
 
 static struct buf *out_of(const struct http_request *request)
 {
-    return &request->connection->writer.out;
+    return connection_out(request->connection);
 }
 
 void http_add_header(struct http_request *request, const char *name, const char *value)
@@ -32,11 +32,13 @@ static const char *date_now(struct http_server *server)
 static void begin(struct http_request *request, int status, const char *type)
 {
     struct buf *out = out_of(request);
+    request->is_answering = true;
     buf_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
                http_status_str((enum http_status)status), date_now(request->server));
     if (type)
         buf_printf(out, "Content-Type: %s\r\n", type);
-    if (request->server->draining)
+    /* With an answer before the end of its body, the connection cannot go on. */
+    if (request->server->draining || request->connection->phase == PHASE_BODY)
         request->keep_alive = false;
     if (!request->keep_alive)
         buf_append_text(out, "Connection: close\r\n");
@@ -50,7 +52,7 @@ void http_answer(struct http_request *request, int status, const char *type, con
 {
     struct buf *out = out_of(request);
     begin(request, status, type);
-    if (status != 204)
+    if (status != 204 && status != 304)
         buf_printf(out, "Content-Length: %zu\r\n", length);
     buf_append(out, "\r\n", 2);
     if (!request->is_head && length > 0)
@@ -73,6 +75,18 @@ void http_answer_error(struct http_request *request, int status, const struct er
     http_answer(request, status, "application/json", text ? text : "", text ? strlen(text) : 0);
 }
 
+void http_answer_failure(struct http_request *request, const struct error *err)
+{
+    static const int statuses[ERROR_CODE_COUNT] = {
+        [ERROR_INVALID] = 400,   [ERROR_NOT_FOUND] = 404, [ERROR_EXISTS] = 409,
+        [ERROR_BUSY] = 409,      [ERROR_DENIED] = 403,    [ERROR_MISSING] = 500,
+        [ERROR_NO_SPACE] = 507,  [ERROR_LIMIT] = 413,     [ERROR_TIMEOUT] = 504,
+        [ERROR_CANCELLED] = 503, [ERROR_PROTOCOL] = 502,  [ERROR_UNAVAILABLE] = 502,
+        [ERROR_IO] = 500,
+    };
+    http_answer_error(request, err->code == ERROR_NONE ? 500 : statuses[err->code], err);
+}
+
 void http_stream_begin(struct http_request *request, int status, const char *type)
 {
     /* HTTP/1.0 has no chunks: there the end of the connection is the end of the answer. */
@@ -85,25 +99,45 @@ void http_stream_begin(struct http_request *request, int status, const char *typ
     connection_flush(request->connection);
 }
 
+void http_stream_begin_sized(struct http_request *request, int status, const char *type,
+                             uint64_t length)
+{
+    request->is_sized = true;
+    begin(request, status, type);
+    buf_printf(out_of(request), "Content-Length: %llu\r\n\r\n", (unsigned long long)length);
+    connection_flush(request->connection);
+}
+
+static bool has_chunks(const struct http_request *request)
+{
+    return !request->is_old && !request->is_sized;
+}
+
 void http_stream_send(struct http_request *request, const void *bytes, size_t length)
 {
     struct buf *out = out_of(request);
     if (length == 0 || request->is_head)
         return;
-    if (!request->is_old)
+    if (has_chunks(request))
         buf_printf(out, "%zx\r\n", length);
     buf_append(out, bytes, length);
-    if (!request->is_old)
+    if (has_chunks(request))
         buf_append(out, "\r\n", 2);
     connection_flush(request->connection);
 }
 
 void http_stream_end(struct http_request *request)
 {
-    if (!request->is_old && !request->is_head)
+    if (has_chunks(request) && !request->is_head)
         buf_append_text(out_of(request), "0\r\n\r\n");
     connection_flush(request->connection);
     connection_next(request->connection);
+}
+
+void http_stream_break(struct http_request *request)
+{
+    request->gone = NULL;
+    connection_close(request->connection);
 }
 
 size_t http_waiting(const struct http_request *request)
@@ -117,4 +151,31 @@ void http_send_event(struct http_request *request, const char *event, const char
     cleanup_buf struct buf text = {0};
     buf_printf(&text, "event: %s\ndata: %s\n\n", event, data);
     http_stream_send(request, buf_data(&text), buf_length(&text));
+}
+
+void http_pipe_begin(struct http_request *request, const char *protocol)
+{
+    struct http_connection *connection = request->connection;
+    buf_printf(out_of(request),
+               "HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\nConnection: Upgrade\r\n",
+               protocol);
+    buf_append(out_of(request), buf_data(&request->added), buf_length(&request->added));
+    buf_append(out_of(request), "\r\n", 2);
+    request->is_answering = true;
+    connection->phase = PHASE_PIPE;
+    connection->deadline = 0;
+    connection_flush(connection);
+    feed_waiting(connection);
+}
+
+void http_pipe_send(struct http_request *request, const void *bytes, size_t length)
+{
+    buf_append(out_of(request), bytes, length);
+    connection_flush(request->connection);
+}
+
+void http_pipe_end(struct http_request *request)
+{
+    request->keep_alive = false;
+    connection_next(request->connection);
 }

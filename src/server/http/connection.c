@@ -27,6 +27,9 @@ static void on_closed(uv_handle_t *handle)
     unlink_connection(connection);
     writer_free(&connection->writer);
     buf_free(&connection->in);
+    buf_free(&connection->cipher);
+    buf_free(&connection->plain);
+    SSL_free(connection->tls);
     free(connection);
     if (server->connection_count == 0 && server->draining)
         http_drain(server);
@@ -59,6 +62,10 @@ static void linger(struct http_connection *connection)
     connection->deadline = uv_now(connection->server->loop) + LINGER_MS;
     connection->shutdown.data = connection;
     buf_free(&connection->in);
+    if (connection->tls) {
+        SSL_shutdown(connection->tls);
+        writer_flush(&connection->writer);
+    }
     if (uv_shutdown(&connection->shutdown, (uv_stream_t *)&connection->tcp, on_shutdown) < 0)
         connection->deadline = 1;
 }
@@ -75,21 +82,24 @@ static void on_written(struct writer *writer, size_t length, int status)
         return;
     }
     bool is_empty = writer_is_empty(writer);
-    if (connection->phase == PHASE_LAST || connection->phase == PHASE_WORK)
+    enum http_phase phase = connection->phase;
+    if (phase == PHASE_LAST || phase == PHASE_WORK || phase == PHASE_PIPE)
         connection->deadline = is_empty ? 0 : stall;
     if (!is_empty || connection->sending)
         return;
-    if (connection->phase == PHASE_LAST)
+    if (phase == PHASE_LAST)
         linger(connection);
-    else if (connection->phase == PHASE_WORK && request && request->drained)
-        request->drained(request);
-    else if (connection->phase == PHASE_HEAD)
+    else if (phase == PHASE_HEAD)
         feed_waiting(connection);
+    else if (request && request->is_answering && request->drained)
+        request->drained(request);
 }
 
 void connection_flush(struct http_connection *connection)
 {
     connection->sending = true;
+    if (connection->tls)
+        tls_encrypt(connection);
     writer_flush(&connection->writer);
     connection->sending = false;
     if (!writer_is_empty(&connection->writer) && connection->deadline == 0)
@@ -104,6 +114,14 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
     *out = uv_buf_init(connection->server->read_buffer, sizeof connection->server->read_buffer);
 }
 
+static void refuse_plain(struct http_connection *connection)
+{
+    struct error err;
+    error_set(&err, ERROR_INVALID, "this port speaks HTTPS, not HTTP");
+    error_hint(&err, "begin the address with https://");
+    feed_refuse(connection, 400, &err);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *from)
 {
     struct http_connection *connection = stream->data;
@@ -111,11 +129,62 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *from)
         connection_close(connection);
         return;
     }
-    feed_bytes(connection, (const uint8_t *)from->base, (size_t)got);
-    if (buf_length(&connection->in) > HTTP_WAITING_MAX && connection->phase == PHASE_WORK) {
-        connection->is_full = true;
-        uv_read_stop(stream);
+    const uint8_t *bytes = (const uint8_t *)from->base;
+    if (connection->server->tls && !connection->tls && connection->phase == PHASE_HEAD && got > 0 &&
+        !tls_begin(connection, bytes[0]))
+        refuse_plain(connection);
+    if (connection->tls && connection->phase < PHASE_LAST)
+        tls_take(connection, bytes, (size_t)got);
+    else
+        feed_bytes(connection, bytes, (size_t)got);
+    connection_throttle(connection);
+}
+
+static bool is_full(const struct http_connection *connection)
+{
+    const struct http_request *request = connection->request;
+    return (request && request->unconsumed >= HTTP_WINDOW) ||
+           (connection->phase == PHASE_WORK && buf_length(&connection->in) > HTTP_WAITING_MAX);
+}
+
+/* The time that a handler takes is not the client's; a handler that takes nothing ends it too. */
+void connection_throttle(struct http_connection *connection)
+{
+    const struct http_limits *limits = &connection->server->limits;
+    uint64_t now = uv_now(connection->server->loop);
+    if (connection->phase == PHASE_CLOSED || is_full(connection) == connection->is_full)
+        return;
+    connection->is_full = !connection->is_full;
+    if (connection->is_full) {
+        connection->full_at = now;
+        if (connection->phase == PHASE_BODY)
+            connection->deadline = now + limits->stall_ms;
+        uv_read_stop((uv_stream_t *)&connection->tcp);
+        return;
     }
+    if (connection->phase == PHASE_BODY) {
+        connection->began += now - connection->full_at;
+        connection->deadline = connection->began + limits->body_ms + connection->received / 10;
+    }
+    uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read);
+}
+
+void http_consumed(struct http_request *request, size_t length)
+{
+    struct http_connection *connection = request->connection;
+    request->unconsumed -= length;
+    if (request->unconsumed >= HTTP_WINDOW)
+        return;
+    feed_waiting(connection);
+    connection_throttle(connection);
+}
+
+void connection_end(struct http_connection *connection)
+{
+    connection->phase = PHASE_LAST;
+    connection_throttle(connection);
+    if (writer_is_empty(&connection->writer))
+        linger(connection);
 }
 
 void connection_next(struct http_connection *connection)
@@ -126,20 +195,15 @@ void connection_next(struct http_connection *connection)
     request_free(request);
     connection->began = connection->searched = 0;
     if (!keep_alive) {
-        connection->phase = PHASE_LAST;
-        if (writer_is_empty(&connection->writer))
-            linger(connection);
+        connection_end(connection);
         return;
     }
     connection->phase = PHASE_HEAD;
     connection->deadline = uv_now(server->loop) + server->limits.idle_ms;
     if (writer_is_empty(&connection->writer))
         writer_free(&connection->writer);
-    if (connection->is_full) {
-        connection->is_full = false;
-        uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read);
-    }
     feed_waiting(connection);
+    connection_throttle(connection);
 }
 
 void connection_accept(struct http_server *server)
@@ -154,7 +218,8 @@ void connection_accept(struct http_server *server)
     server->connections = connection;
     server->connection_count++;
     writer_init(&connection->writer, (uv_stream_t *)&connection->tcp, on_written, connection);
-    connection->deadline = uv_now(server->loop) + server->limits.idle_ms;
+    connection->deadline =
+        uv_now(server->loop) + (server->tls ? server->limits.head_ms : server->limits.idle_ms);
     if (uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&connection->tcp) < 0 ||
         server->connection_count > server->limits.connections ||
         uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read) < 0) {

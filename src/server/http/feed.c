@@ -10,8 +10,7 @@ static uint64_t now_of(const struct http_connection *connection)
     return uv_now(connection->server->loop);
 }
 
-/* Refused: whatever else the client sends cannot be understood. */
-static void refuse(struct http_connection *connection, int status, const struct error *err)
+void feed_refuse(struct http_connection *connection, int status, const struct error *err)
 {
     if (!connection->request) {
         connection->request = xcalloc(1, sizeof *connection->request);
@@ -22,76 +21,58 @@ static void refuse(struct http_connection *connection, int status, const struct 
     http_answer_error(connection->request, status, err);
 }
 
-static const struct http_route *find_route(const struct http_request *request, bool *is_known)
-{
-    const char *method = request->is_head ? "GET" : request->method;
-    *is_known = false;
-    for (const struct http_route *route = request->server->routes; route->path; route++) {
-        if (strcmp(route->path, request->path) != 0)
-            continue;
-        *is_known = true;
-        if (strcmp(route->method, method) == 0)
-            return route;
-    }
-    return NULL;
-}
-
-static void answer_no_route(struct http_request *request, bool is_known)
-{
-    struct error err;
-    if (is_known) {
-        for (const struct http_route *route = request->server->routes; route->path; route++) {
-            if (strcmp(route->path, request->path) == 0)
-                http_add_header(request, "Allow", route->method);
-        }
-        error_set(&err, ERROR_INVALID, "this path does not take %.20s", request->method);
-    } else {
-        error_set(&err, ERROR_NOT_FOUND, "there is nothing at this path");
-        error_hint(&err, "the API is at /api/v1/rpc");
-    }
-    http_answer_error(request, is_known ? 405 : 404, &err);
-}
-
 /* What can be decided before the body is there. False: the request is answered. */
 static bool admit(struct http_connection *connection, struct http_request *request)
 {
     struct error err;
-    bool is_known, has_body = connection->phase == PHASE_BODY;
-    bool keep_alive = request->keep_alive;
-    /* With an answer before its body, the connection cannot go on. */
-    request->keep_alive = keep_alive && !has_body;
     if (request->server->admit && !request->server->admit(request))
         return false;
-    request->route = find_route(request, &is_known);
-    if (!request->route) {
-        answer_no_route(request, is_known);
-        return false;
-    }
+    int status = route_find(request, &err);
     uint64_t length = connection->parser.content_length;
-    if (has_body && length != UINT64_MAX && length > request->route->body_max) {
-        error_set(&err, ERROR_LIMIT, "the body is longer than the %zu bytes that this path takes",
-                  request->route->body_max);
-        http_answer_error(request, 413, &err);
-        return false;
+    if (status == 0 && connection->phase == PHASE_BODY && length != UINT64_MAX &&
+        length > request->body_max) {
+        error_set(&err, ERROR_LIMIT, "the body is longer than the %llu bytes that this path takes",
+                  (unsigned long long)request->body_max);
+        status = 413;
     }
-    request->keep_alive = keep_alive;
-    return true;
+    if (status)
+        http_answer_error(request, status, &err);
+    return status == 0;
 }
 
-static void expect_body(struct http_connection *connection, const struct http_request *request)
+static void tell_to_continue(struct http_connection *connection, const struct http_request *request)
 {
     const char *expect = http_header(request, "Expect");
-    connection->deadline = now_of(connection) + connection->server->limits.body_ms;
     if (!expect || strcasecmp(expect, "100-continue") != 0 || request->is_old)
         return;
-    buf_append_text(&connection->writer.out, "HTTP/1.1 100 Continue\r\n\r\n");
+    buf_append_text(connection_out(connection), "HTTP/1.1 100 Continue\r\n\r\n");
     connection_flush(connection);
 }
 
-static void hand_over(struct http_connection *connection)
+static void body_ended(struct http_connection *connection)
 {
-    connection->deadline = 0;
-    connection->request->route->handle(connection->request);
+    struct http_request *request = connection->request;
+    connection->deadline = writer_is_empty(&connection->writer)
+                               ? 0
+                               : now_of(connection) + connection->server->limits.stall_ms;
+    if (!is_streamed(request))
+        request->route->handle(request);
+    else if (request->on_body_end)
+        request->on_body_end(request);
+}
+
+/* The handler may refuse the request: only then is the client told to send its body. */
+static void head_ended(struct http_connection *connection, struct http_request *request)
+{
+    connection->deadline = now_of(connection) + connection->server->limits.body_ms;
+    if (is_streamed(request))
+        request->route->handle(request);
+    if (connection->request != request)
+        return;
+    if (connection->phase == PHASE_WORK)
+        body_ended(connection);
+    else if (connection->phase == PHASE_BODY && !request->is_answering)
+        tell_to_continue(connection, request);
 }
 
 static size_t feed_head(struct http_connection *connection, const uint8_t *bytes, size_t length)
@@ -106,7 +87,7 @@ static size_t feed_head(struct http_connection *connection, const uint8_t *bytes
     size_t head = parse_find_head(bytes, length, connection->searched);
     if (head > HTTP_HEAD_MAX || (head == 0 && length > HTTP_HEAD_MAX)) {
         error_set(&err, ERROR_LIMIT, "the head is longer than %d bytes", HTTP_HEAD_MAX);
-        refuse(connection, 431, &err);
+        feed_refuse(connection, 431, &err);
         return length;
     }
     connection->searched = head ? 0 : length;
@@ -114,31 +95,65 @@ static size_t feed_head(struct http_connection *connection, const uint8_t *bytes
         return 0;
     int status = parse_head(connection, bytes, head, &err);
     if (status) {
-        refuse(connection, status, &err);
+        feed_refuse(connection, status, &err);
         return length;
     }
-    if (!admit(connection, connection->request))
-        return head;
-    if (connection->phase == PHASE_WORK)
-        hand_over(connection);
-    else
-        expect_body(connection, connection->request);
+    if (admit(connection, connection->request))
+        head_ended(connection, connection->request);
     return head;
+}
+
+/* A streamed body that is broken: its handler is through with it, and perhaps has answered. */
+static void break_body(struct http_connection *connection, int status, const struct error *err)
+{
+    struct http_request *request = connection->request;
+    if (request->gone)
+        request->gone(request);
+    request->gone = NULL;
+    if (request->is_answering)
+        connection_close(connection);
+    else
+        feed_refuse(connection, status, err);
 }
 
 static size_t feed_body(struct http_connection *connection, const uint8_t *bytes, size_t length)
 {
     struct error err;
     long used = parse_body(connection, bytes, length, &err);
+    if (connection->phase != PHASE_BODY && connection->phase != PHASE_WORK)
+        return length;
     if (used < 0) {
-        refuse(connection, (int)-used, &err);
+        break_body(connection, (int)-used, &err);
         return length;
     }
     connection->deadline =
         connection->began + connection->server->limits.body_ms + connection->received / 10;
     if (connection->phase == PHASE_WORK)
-        hand_over(connection);
+        body_ended(connection);
     return (size_t)used;
+}
+
+static size_t feed_pipe(struct http_connection *connection, const uint8_t *bytes, size_t length)
+{
+    struct http_request *request = connection->request;
+    if (!request->on_body)
+        return length;
+    request->unconsumed += length;
+    request->on_body(request, bytes, length);
+    return length;
+}
+
+static bool has_to_wait(const struct http_connection *connection)
+{
+    switch (connection->phase) {
+    case PHASE_HEAD:
+        return buf_length(&connection->writer.out) > HTTP_WAITING_MAX;
+    case PHASE_BODY:
+    case PHASE_PIPE:
+        return connection->request->unconsumed >= HTTP_WINDOW;
+    default:
+        return connection->phase == PHASE_WORK;
+    }
 }
 
 /* How many of the bytes are dealt with; the rest has to wait. */
@@ -147,15 +162,16 @@ static size_t feed(struct http_connection *connection, const uint8_t *bytes, siz
     size_t used = 0, step = 1;
     connection->feeding = true;
     while (step > 0 && used < length) {
-        if (connection->phase == PHASE_HEAD &&
-            buf_length(&connection->writer.out) > HTTP_WAITING_MAX)
+        if (has_to_wait(connection))
             step = 0;
         else if (connection->phase == PHASE_HEAD)
             step = feed_head(connection, bytes + used, length - used);
         else if (connection->phase == PHASE_BODY)
             step = feed_body(connection, bytes + used, length - used);
+        else if (connection->phase == PHASE_PIPE)
+            step = feed_pipe(connection, bytes + used, length - used);
         else
-            step = connection->phase == PHASE_WORK ? 0 : length - used;
+            step = length - used;
         used += step;
     }
     connection->feeding = false;

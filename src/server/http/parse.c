@@ -22,7 +22,7 @@ static int refuse(int status, struct error *err, const char *message)
     return status;
 }
 
-static bool is_token(const char *at, size_t length)
+bool parse_is_token(const char *at, size_t length)
 {
     static const char allowed[] = "!#$%&'*+-.^_`|~0123456789"
                                   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -33,7 +33,7 @@ static bool is_token(const char *at, size_t length)
     return length > 0;
 }
 
-static bool has_control(const char *at, size_t length)
+bool parse_has_control(const char *at, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)at[i];
@@ -47,7 +47,7 @@ static bool has_control(const char *at, size_t length)
 static bool take_header(struct http_request *request, char *line, size_t length)
 {
     char *colon = memchr(line, ':', length);
-    if (!colon || !is_token(line, (size_t)(colon - line)))
+    if (!colon || !parse_is_token(line, (size_t)(colon - line)))
         return false;
     char *value = colon + 1, *end = line + length;
     while (value < end && (*value == ' ' || *value == '\t'))
@@ -68,7 +68,7 @@ static int take_request_line(struct http_request *request, char *line, size_t le
     if (!first || second == first || memchr(first + 1, ' ', (size_t)(second - first - 1)))
         return refuse(400, err, "the request line is not METHOD PATH HTTP/1.1");
     line[length] = *first = *second = '\0';
-    if (!is_token(line, (size_t)(first - line)))
+    if (!parse_is_token(line, (size_t)(first - line)))
         return refuse(400, err, "the method has characters that no method has");
     if (strncmp(second + 1, "HTTP/", 5) != 0)
         return refuse(400, err, "the request line does not end in HTTP/1.1");
@@ -92,7 +92,7 @@ static int take_lines(struct http_request *request, char *head, size_t length, s
     for (char *line = head; line < end;) {
         char *next = memmem(line, (size_t)(end - line), "\r\n", 2);
         size_t size = (size_t)(next - line);
-        if (has_control(line, size))
+        if (parse_has_control(line, size))
             return refuse(400, err, "the head has control characters or lines that end in LF only");
         int status = 0;
         if (line == head)
@@ -134,16 +134,24 @@ static int on_body(http_parser *parser, const char *at, size_t length)
     struct http_connection *connection = parser->data;
     struct http_request *request = connection->request;
     connection->received += length;
-    if (connection->received > request->route->body_max)
+    if (connection->phase != PHASE_BODY)
+        return 0;
+    if (connection->received > request->body_max)
         return -1;
-    buf_append(&request->body, at, length);
+    if (!is_streamed(request)) {
+        buf_append(&request->body, at, length);
+    } else if (request->on_body) {
+        request->unconsumed += length;
+        request->on_body(request, (const uint8_t *)at, length);
+    }
     return 0;
 }
 
 static int on_complete(http_parser *parser)
 {
     struct http_connection *connection = parser->data;
-    connection->phase = PHASE_WORK;
+    if (connection->phase == PHASE_BODY)
+        connection->phase = PHASE_WORK;
     http_parser_pause(parser, 1);
     return 0;
 }
@@ -235,6 +243,9 @@ void request_free(struct http_request *request)
 {
     buf_free(&request->body);
     buf_free(&request->added);
+    for (size_t i = 0; i < request->parameter_count; i++)
+        free(request->parameters[i].value);
+    free(request->rewritten);
     free(request->head);
     free(request);
 }

@@ -93,6 +93,15 @@ uint16_t http_port(const struct http_server *server)
     return ntohs(address.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
 }
 
+void http_peer(const struct http_request *request, char *text, size_t size)
+{
+    struct sockaddr_storage address = {0};
+    int length = sizeof address;
+    text[0] = '\0';
+    if (uv_tcp_getpeername(&request->connection->tcp, (struct sockaddr *)&address, &length) == 0)
+        uv_ip_name((const struct sockaddr *)&address, text, size);
+}
+
 static void on_handle_closed(uv_handle_t *handle)
 {
     struct http_server *server = handle->data;
@@ -113,7 +122,10 @@ void http_drain(struct http_server *server)
     close_handle((uv_handle_t *)&server->listener);
     for (struct http_connection *at = server->connections; at; at = next) {
         next = at->next;
-        if (at->phase == PHASE_HEAD && at->began == 0 && writer_is_empty(&at->writer))
+        if (at->phase == PHASE_PIPE && at->request->on_drain)
+            at->request->on_drain(at->request);
+        else if (at->phase == PHASE_PIPE ||
+                 (at->phase == PHASE_HEAD && at->began == 0 && writer_is_empty(&at->writer)))
             connection_close(at);
     }
     /* The tick goes on for those that are slow. */

@@ -1,0 +1,36 @@
+/* The sandbox of a path: /…/{namespace}/{name}/… */
+#include <string.h>
+
+#include "sandbox/config.h"
+#include "server/context.h"
+#include "server/keys.h"
+
+static int check(const struct http_request *request, const char *namespace, const char *name,
+                 struct error *err)
+{
+    if (sandbox_check_name("namespace", namespace, err) < 0 ||
+        sandbox_check_name("sandbox name", name, err) < 0)
+        return -1;
+    if (strcmp(request->scope, KEY_ALL_NAMESPACES) == 0 || strcmp(request->scope, namespace) == 0)
+        return 0;
+    error_set(err, ERROR_DENIED, "this key is not good for namespace %s", namespace);
+    return error_hint(err, "use a key that is good for it");
+}
+
+struct box *path_box_named(struct http_request *request, const char *namespace, const char *name)
+{
+    struct server *server = request->server->context;
+    struct error err;
+    struct box *box = NULL;
+    if (check(request, namespace, name, &err) == 0)
+        box = boxes_find(&server->boxes, namespace, name, &err);
+    if (!box)
+        http_answer_failure(request, &err);
+    return box;
+}
+
+struct box *path_box(struct http_request *request)
+{
+    return path_box_named(request, http_parameter(request, "namespace"),
+                          http_parameter(request, "name"));
+}
