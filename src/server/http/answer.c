@@ -32,8 +32,9 @@ static const char *date_now(struct http_server *server)
 static void begin(struct http_request *request, int status, const char *type)
 {
     struct buf *out = out_of(request);
-    buf_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
-               http_status_str((enum http_status)status), date_now(request->server));
+    request->status = status;
+    buf_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\nX-Request-Id: %s\r\n", status,
+               http_status_str((enum http_status)status), date_now(request->server), request->id);
     if (type)
         buf_printf(out, "Content-Type: %s\r\n", type);
     if (request->server->draining)
@@ -53,8 +54,10 @@ void http_answer(struct http_request *request, int status, const char *type, con
     if (status != 204)
         buf_printf(out, "Content-Length: %zu\r\n", length);
     buf_append(out, "\r\n", 2);
-    if (!request->is_head && length > 0)
+    if (!request->is_head && length > 0) {
         buf_append(out, body, length);
+        request->sent = length;
+    }
     connection_flush(request->connection);
     connection_next(request->connection);
 }
@@ -90,6 +93,7 @@ void http_stream_send(struct http_request *request, const void *bytes, size_t le
     struct buf *out = out_of(request);
     if (length == 0 || request->is_head)
         return;
+    request->sent += length;
     if (!request->is_old)
         buf_printf(out, "%zx\r\n", length);
     buf_append(out, bytes, length);

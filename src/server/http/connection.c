@@ -40,8 +40,10 @@ void connection_close(struct http_connection *connection)
     struct http_request *request = steal_pointer(&connection->request);
     if (request && request->gone)
         request->gone(request);
-    if (request)
+    if (request) {
+        request->was_left = true;
         request_free(request);
+    }
     uv_close((uv_handle_t *)&connection->tcp, on_closed);
 }
 
@@ -153,6 +155,7 @@ void connection_accept(struct http_server *server)
         server->connections->previous = connection;
     server->connections = connection;
     server->connection_count++;
+    server->accepted++;
     writer_init(&connection->writer, (uv_stream_t *)&connection->tcp, on_written, connection);
     connection->deadline = uv_now(server->loop) + server->limits.idle_ms;
     if (uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&connection->tcp) < 0 ||

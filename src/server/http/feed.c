@@ -13,11 +13,8 @@ static uint64_t now_of(const struct http_connection *connection)
 /* Refused: whatever else the client sends cannot be understood. */
 static void refuse(struct http_connection *connection, int status, const struct error *err)
 {
-    if (!connection->request) {
-        connection->request = xcalloc(1, sizeof *connection->request);
-        connection->request->connection = connection;
-        connection->request->server = connection->server;
-    }
+    if (!connection->request)
+        request_identify(request_new(connection));
     connection->request->keep_alive = false;
     http_answer_error(connection->request, status, err);
 }
@@ -91,6 +88,7 @@ static void expect_body(struct http_connection *connection, const struct http_re
 static void hand_over(struct http_connection *connection)
 {
     connection->deadline = 0;
+    connection->request->received = connection->received;
     connection->request->route->handle(connection->request);
 }
 

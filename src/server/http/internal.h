@@ -48,6 +48,12 @@ void feed_bytes(struct http_connection *connection, const uint8_t *bytes, size_t
 /* Goes on with bytes that had to wait. */
 void feed_waiting(struct http_connection *connection);
 
+/* request.c: */
+struct http_request *request_new(struct http_connection *connection);
+/* Once its headers are known. */
+void request_identify(struct http_request *request);
+void request_free(struct http_request *request);
+
 /* parse.c: */
 /* The length of the head with its empty line, 0 when more bytes are needed. */
 size_t parse_find_head(const uint8_t *bytes, size_t length, size_t searched);
@@ -57,5 +63,3 @@ int parse_head(struct http_connection *connection, const uint8_t *bytes, size_t 
 /* Takes bytes of the body: how many, or the negative status. Ends in phase PHASE_WORK. */
 long parse_body(struct http_connection *connection, const uint8_t *bytes, size_t length,
                 struct error *err);
-
-void request_free(struct http_request *request);

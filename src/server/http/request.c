@@ -1,0 +1,57 @@
+/* What a request is from its head to its end: its headers, its id, its record. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/http/internal.h"
+
+struct http_request *request_new(struct http_connection *connection)
+{
+    struct http_request *request = xcalloc(1, sizeof *request);
+    request->connection = connection;
+    request->server = connection->server;
+    request->began_us = clock_monotonic_us();
+    connection->request = request;
+    return request;
+}
+
+const char *http_header(const struct http_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->header_count; i++) {
+        if (strcasecmp(request->headers[i].name, name) == 0)
+            return request->headers[i].value;
+    }
+    return NULL;
+}
+
+/* It goes into logs and headers. */
+static bool is_sane(const char *id)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:";
+    size_t length = strlen(id);
+    return length > 0 && length <= HTTP_ID_MAX && strspn(id, allowed) == length;
+}
+
+void request_identify(struct http_request *request)
+{
+    struct http_server *server = request->server;
+    const char *given = http_header(request, "X-Request-Id");
+    if (given && is_sane(given))
+        memcpy(request->id, given, strlen(given) + 1);
+    else
+        snprintf(request->id, sizeof request->id, "%08x%08x", server->id_prefix,
+                 ++server->id_count);
+}
+
+void request_free(struct http_request *request)
+{
+    if (request->server->over)
+        request->server->over(request);
+    buf_free(&request->body);
+    buf_free(&request->added);
+    free(request->head);
+    free(request);
+}
