@@ -12,6 +12,8 @@ NO_SANDBOX = -32004
 
 
 class Errors(ServerTest):
+    arguments = ["--dev", "--engine", "vm"]
+
     def assert_error(self, answer, code):
         self.assertEqual(answer["error"]["code"], code, answer)
         self.assertNotIn("result", answer)
