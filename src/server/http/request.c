@@ -1,5 +1,4 @@
 /* What a request is from its head to its end: its headers, its id, its record. */
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -35,15 +34,22 @@ static bool is_sane(const char *id)
     return length > 0 && length <= HTTP_ID_MAX && strspn(id, allowed) == length;
 }
 
+static void write_hex(char *out, uint32_t number)
+{
+    for (int i = 7; i >= 0; i--, number >>= 4)
+        out[i] = "0123456789abcdef"[number & 15];
+}
+
 void request_identify(struct http_request *request)
 {
     struct http_server *server = request->server;
     const char *given = http_header(request, "X-Request-Id");
-    if (given && is_sane(given))
+    if (given && is_sane(given)) {
         memcpy(request->id, given, strlen(given) + 1);
-    else
-        snprintf(request->id, sizeof request->id, "%08x%08x", server->id_prefix,
-                 ++server->id_count);
+        return;
+    }
+    write_hex(request->id, server->id_prefix);
+    write_hex(request->id + 8, ++server->id_count);
 }
 
 void request_free(struct http_request *request)
