@@ -53,18 +53,19 @@ void buf_append_text(struct buf *buf, const char *text)
 
 void buf_printf(struct buf *buf, const char *format, ...)
 {
-    va_list args;
+    size_t room = 128; /* for most; what is longer is made twice */
+    va_list args, again;
     va_start(args, format);
-    va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = vsnprintf((char *)buf_reserve(buf, room), room, format, args);
     va_end(args);
-    if (length > 0) {
-        size_t size = (size_t)length;
-        vsnprintf((char *)buf_reserve(buf, size + 1), size + 1, format, again);
-        buf->end += size;
+    if (length >= (int)room) {
+        room = (size_t)length + 1;
+        vsnprintf((char *)buf_reserve(buf, room), room, format, again);
     }
     va_end(again);
+    if (length > 0)
+        buf->end += (size_t)length;
 }
 
 void buf_consume(struct buf *buf, size_t size)

@@ -37,7 +37,7 @@ struct arguments {
 
 struct command {
     const char *name;             /* one word or two */
-    const char *summary;          /* one line for the list of commands */
+    const char *summary;          /* one line for the list of commands; NULL: not listed */
     const char *usage;            /* what follows "msb" */
     const char *description;      /* paragraphs for --help */
     const char *examples;         /* lines for --help */
@@ -57,4 +57,5 @@ int report_error(const struct error *err, int exit_code);
 
 extern const struct command exe_command, exec_command, prepare_command, ps_command, stop_command,
     contexts_command, metrics_command, packages_command, doctor_command, version_command,
-    server_start_command, server_stop_command, server_status_command, server_keygen_command;
+    server_start_command, server_stop_command, server_status_command, server_log_command,
+    server_keygen_command, server_launcher_command;

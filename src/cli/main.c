@@ -4,16 +4,28 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log_file.h"
 #include "base/mem.h"
 #include "base/title.h"
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
-    &exe_command,           &exec_command,          &ps_command,           &stop_command,
-    &contexts_command,      &metrics_command,       &packages_command,     &prepare_command,
-    &doctor_command,        &version_command,       &server_start_command, &server_stop_command,
-    &server_status_command, &server_keygen_command,
+    &exe_command,
+    &exec_command,
+    &ps_command,
+    &stop_command,
+    &contexts_command,
+    &metrics_command,
+    &packages_command,
+    &prepare_command,
+    &doctor_command,
+    &version_command,
+    &server_start_command,
+    &server_stop_command,
+    &server_status_command,
+    &server_log_command,
+    &server_keygen_command,
+    &server_launcher_command,
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
@@ -48,16 +60,21 @@ static void print_overview(FILE *to)
     fprintf(to, "Usage: msb COMMAND [OPTIONS]\n\n"
                 "Runs code that nobody trusts, in machines of its own that start in an instant.\n\n"
                 "Commands:\n");
-    for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(to, "  %-13s %s\n", commands[i]->name, commands[i]->summary);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (commands[i]->summary)
+            fprintf(to, "  %-13s %s\n", commands[i]->name, commands[i]->summary);
+    }
     fprintf(to, "\n\"msb COMMAND --help\" explains a command. A first run:\n"
                 "  msb exe python -c 'print(6*7)'\n\n"
                 "Environment:\n"
-                "  MSB_HOME    where kernels, images, templates and sandboxes are kept\n"
-                "              (~/.microsandbox)\n"
-                "  MSB_KERNEL  a kernel to use instead of Debian's\n"
-                "  MSB_QEMU    a QEMU to use instead of the one in PATH\n"
-                "  MSB_LOG     error, warn, info or debug: how much is told on stderr (warn)\n");
+                "  MSB_HOME        where kernels, images, templates and sandboxes are kept\n"
+                "                  (~/.microsandbox)\n"
+                "  MSB_KERNEL      a kernel to use instead of Debian's\n"
+                "  MSB_QEMU        a QEMU to use instead of the one in PATH\n"
+                "  MSB_LOG_LEVEL   error, warn, info or debug: how much is told (warn; info by\n"
+                "                  the server)\n"
+                "  MSB_LOG_FILE    a file for that, instead of stderr\n"
+                "  MSB_LOG_FORMAT  json or console (json in files)\n");
 }
 
 static int unknown_command(int argc, char **argv)
@@ -94,16 +111,6 @@ static int run_command(const struct command *command, int argc, char **argv)
     return result;
 }
 
-static void set_log_level(void)
-{
-    static const char *const names[] = {"error", "warn", "info", "debug"};
-    const char *wanted = getenv("MSB_LOG");
-    for (int level = 0; wanted && level < 4; level++) {
-        if (strcmp(wanted, names[level]) == 0)
-            log_set_level((enum log_level)level);
-    }
-}
-
 /* A descriptor that is closed would be given to the next file opened, and taken for stdin or
  * stdout there. */
 static void open_standard_descriptors(void)
@@ -120,7 +127,9 @@ int main(int argc, char **argv)
     open_standard_descriptors();
     title_init(argc, argv);
     signal(SIGPIPE, SIG_IGN);
-    set_log_level();
+    struct error err;
+    if (log_configure(LOG_LEVEL_WARN, NULL, &err) < 0)
+        return report_error(&err, EXIT_USAGE);
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;

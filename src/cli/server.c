@@ -1,16 +1,20 @@
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/home.h"
+#include "base/log_file.h"
 #include "base/mem.h"
 #include "base/title.h"
 #include "cli/command.h"
 #include "sandbox/config.h"
 #include "server/keys.h"
+#include "server/launcher.h"
 #include "server/server.h"
 
 static struct {
@@ -18,14 +22,14 @@ static struct {
     unsigned port;
     bool dev, insecure, detach;
     const char *tls_certificate, *tls_key;
-    const char *key, *lifetime, *namespace, *revoke;
+    const char *key, *lifetime, *namespace, *revoke, *engines;
+    char **volumes;
 } options = {.host = "127.0.0.1", .port = 5555, .lifetime = "24h"};
 
 static void print_url(const struct server_info *info)
 {
-    bool v6 = strchr(info->host, ':') != NULL;
-    printf("http%s://%s%s%s:%u\n", info->tls ? "s" : "", v6 ? "[" : "", info->host, v6 ? "]" : "",
-           info->port);
+    cleanup_free char *url = server_url(info);
+    printf("%s\n", url);
     fflush(stdout);
 }
 
@@ -50,27 +54,35 @@ static void on_ready_behind(const struct server_info *info, void *context)
     fd_close(steal_fd(pipe));
 }
 
-static int open_log(struct error *err)
+/* The launcher is to write to it too, so the environment tells. */
+static int choose_log(struct error *err)
 {
     cleanup_free char *folder = home_path("server");
     cleanup_free char *path = home_path("server/server.log");
-    if (folder_make(folder, 0700, err) < 0)
-        return -1;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    return fd < 0 ? error_set(err, ERROR_IO, "cannot open %s", path) : fd;
+    if (options.detach) {
+        if (folder_make(folder, 0700, err) < 0)
+            return -1;
+        setenv("MSB_LOG_FILE", path, false);
+    }
+    log_set_speaker("msb server");
+    return log_configure(LOG_LEVEL_INFO, NULL, err);
+}
+
+/* Last words that are no log lines go there as well. */
+static int open_stderr(void)
+{
+    return open(log_file_path(), O_WRONLY | O_APPEND | O_CLOEXEC);
 }
 
 static _Noreturn void serve_behind(const struct server_options *wanted, int pipe)
 {
     struct report report = {0};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int log = open_log(&report.err);
     setsid();
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
-    if (log >= 0)
-        dup2(log, STDERR_FILENO);
-    int result = log < 0 ? -1 : server_run(wanted, on_ready_behind, &pipe, &report.err);
+    dup2(open_stderr(), STDERR_FILENO);
+    int result = server_run(wanted, on_ready_behind, &pipe, &report.err);
     if (result < 0 && pipe >= 0)
         file_write_all(pipe, &report, sizeof report);
     _exit(result < 0 ? EXIT_SANDBOX : 0);
@@ -92,7 +104,7 @@ static int start_behind(const struct server_options *wanted)
     close(ends[0]);
     if (got != sizeof report) {
         error_set(&report.err, ERROR_UNAVAILABLE, "the server ended while it started");
-        error_hint(&report.err, "see server/server.log in %s", home_folder());
+        error_hint(&report.err, "msb server log may tell why");
     }
     if (report.err.code != ERROR_NONE)
         return report_error(&report.err, EXIT_SANDBOX);
@@ -115,26 +127,51 @@ static char *copy_option(const char *text)
     return text ? xstrdup(text) : NULL;
 }
 
+/* As they are on disk, so that nothing else is below them by another name. */
+static int resolve_volumes(char ***folders, struct error *err)
+{
+    for (size_t i = 0; options.volumes && options.volumes[i]; i++) {
+        char *folder = realpath(options.volumes[i], NULL);
+        if (!folder)
+            return error_errno(err, errno, "cannot allow volumes in %s", options.volumes[i]);
+        strv_append(folders, folder);
+    }
+    return 0;
+}
+
+static const char *default_engines(void)
+{
+    const char *engine = getenv("MSB_ENGINE");
+    return engine && engine[0] ? engine : SANDBOX_DEFAULT_ENGINE;
+}
+
 static int start(const struct arguments *arguments)
 {
     struct error err;
-    cleanup_free char *host = xstrdup(options.host), *key = copy_option(options.key),
+    const char *engines = options.engines ? options.engines : default_engines();
+    cleanup_free char *host = xstrdup(options.host), *allowed = xstrdup(engines),
+                      *key = copy_option(options.key),
                       *tls_certificate = copy_option(options.tls_certificate),
                       *tls_key = copy_option(options.tls_key);
+    cleanup_strv char **volumes = NULL;
+    if (resolve_volumes(&volumes, &err) < 0)
+        return report_error(&err, EXIT_USAGE);
     struct server_options wanted = {.host = host,
                                     .port = (uint16_t)options.port,
                                     .dev = options.dev,
                                     .key = key,
                                     .insecure = options.insecure,
                                     .tls_certificate = tls_certificate,
-                                    .tls_key = tls_key};
+                                    .tls_key = tls_key,
+                                    .volumes = volumes,
+                                    .engines = allowed};
     if (refuse_words(arguments))
         return EXIT_USAGE;
     if (options.port > UINT16_MAX) {
         error_set(&err, ERROR_INVALID, "there is no port %u", options.port);
         return report_error(&err, EXIT_USAGE);
     }
-    if (server_check(&wanted, &err) < 0)
+    if (server_check(&wanted, &err) < 0 || choose_log(&err) < 0)
         return report_error(&err, EXIT_USAGE);
     /* Also takes the key out of what ps shows. */
     title_set("msb server");
@@ -151,19 +188,6 @@ static int stop(const struct arguments *arguments)
         return EXIT_USAGE;
     if (server_find(&info, &err) < 0 || server_stop(&info, &err) < 0)
         return report_error(&err, EXIT_SANDBOX);
-    return 0;
-}
-
-static int status(const struct arguments *arguments)
-{
-    struct error err;
-    struct server_info info;
-    if (refuse_words(arguments))
-        return EXIT_USAGE;
-    if (server_find(&info, &err) < 0)
-        return report_error(&err, EXIT_SANDBOX);
-    print_url(&info);
-    printf("process %d%s\n", (int)info.pid, info.dev ? ", asks for no keys" : "");
     return 0;
 }
 
@@ -209,6 +233,11 @@ static const struct option start_options[] = {
     {0, "tls-key", OPTION_TEXT, &options.tls_key, "FILE", "the certificate's private key (PEM)"},
     {0, "insecure", OPTION_FLAG, &options.insecure, NULL,
      "with --dev, also on an address that others can reach"},
+    {0, "engine", OPTION_TEXT, &options.engines, "LIST",
+     "what may isolate sandboxes: vm, jail, or both with a comma; the first is for those that "
+     "name none (vm)"},
+    {0, "allow-volumes", OPTION_LIST, &options.volumes, "FOLDER",
+     "clients may share it, or folders in it, with their sandboxes"},
     {'d', "detach", OPTION_FLAG, &options.detach, NULL,
      "go on in the background; returns when the server answers"},
     {0},
@@ -222,6 +251,7 @@ const struct command server_start_command = {
         "Serves the API (docs/api.md) until it is stopped, and prints where. Sandboxes that it\n"
         "starts live on when it ends; the next server finds them again, and msb ps lists them.\n"
         "Every request needs a key (msb server keygen), unless --dev is given.\n"
+        "Clients get nothing of this host but what --engine and --allow-volumes say.\n"
         "On an address of this host only, requests of web pages of others are refused.",
     .examples = "  msb server start --dev\n"
                 "  msb server start --dev --port 8000 --detach\n"
@@ -238,15 +268,6 @@ const struct command server_stop_command = {
     .description = "Asks the server to end and waits until it has. Requests under way may finish,\n"
                    "within ten seconds. Sandboxes are left alone.",
     .run = stop,
-};
-
-const struct command server_status_command = {
-    .name = "server status",
-    .summary = "tell where the server listens",
-    .usage = "server status",
-    .description =
-        "Prints the address and the process of the server that runs in this home folder.",
-    .run = status,
 };
 
 static const struct option keygen_options[] = {
@@ -271,4 +292,17 @@ const struct command server_keygen_command = {
                 "  msb server keygen --revoke 0123456789abcdef\n",
     .options = keygen_options,
     .run = keygen,
+};
+
+static int launcher(const struct arguments *arguments)
+{
+    (void)arguments;
+    launcher_main();
+}
+
+const struct command server_launcher_command = {
+    .name = "server launcher",
+    .usage = "server launcher",
+    .description = "The part of the server that starts sandboxes; of no use by itself.",
+    .run = launcher,
 };

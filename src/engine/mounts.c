@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -24,20 +25,43 @@ int mount_make(const char *type, const struct mount_option *options, unsigned at
     return tree >= 0 ? tree : error_errno(err, errno, "cannot mount a file system (%s)", type);
 }
 
-int mount_clone(const char *path, unsigned attributes, struct error *err)
+static int restrict_tree(int given, unsigned attributes, const char *path, struct error *err)
 {
-    cleanup_fd int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    cleanup_fd int tree = given;
     struct mount_attr changes = {.attr_set = attributes};
     if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &changes, sizeof changes) < 0)
         return error_errno(err, errno, "cannot show %s", path);
     return steal_fd(&tree);
 }
 
+int mount_clone(const char *path, unsigned attributes, struct error *err)
+{
+    int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    return restrict_tree(tree, attributes, path, err);
+}
+
+/* Its path was resolved when it was allowed: a link in it now was put there since. */
+static int clone_volume(const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                           .resolve = RESOLVE_NO_SYMLINKS};
+    cleanup_fd int folder = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    if (folder < 0)
+        return -1;
+    return open_tree(folder, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+}
+
+int mount_own_volume(const struct machine_volume *volume, unsigned attributes, struct error *err)
+{
+    return restrict_tree(clone_volume(volume->host_path),
+                         attributes | (volume->read_only ? MOUNT_ATTR_RDONLY : 0),
+                         volume->host_path, err);
+}
+
 int mount_volume(const struct machine_volume *volume, uid_t user, struct error *err)
 {
     struct stat status;
-    cleanup_fd int tree =
-        open_tree(AT_FDCWD, volume->host_path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    cleanup_fd int tree = clone_volume(volume->host_path);
     if (tree < 0 || fstat(tree, &status) < 0)
         return error_errno(err, errno, "cannot share folder %s", volume->host_path);
     cleanup_fd int space = ids_translation(status.st_uid, status.st_gid, user, err);

@@ -94,18 +94,20 @@ static void on_frame(struct link *link, const struct frame *frame)
     }
 }
 
-static void on_lost(struct link *link, const struct error *reason)
+void client_abandon(struct sandbox_client *client, const struct error *err)
 {
-    struct sandbox_client *client = link->owner;
-    struct error err;
-    if (reason->code != ERROR_NONE)
-        err = *reason;
-    else
-        error_set(&err, ERROR_UNAVAILABLE, "the sandbox's keeper is gone");
-    link_close(link);
-    struct outcome outcome = outcome_error(&err);
+    struct outcome outcome = outcome_error(err);
+    link_close(&client->link);
     while (client->calls)
         end_call(client->calls, &outcome);
+}
+
+static void on_lost(struct link *link, const struct error *reason)
+{
+    struct error err = *reason;
+    if (err.code == ERROR_NONE)
+        error_set(&err, ERROR_UNAVAILABLE, "the sandbox's keeper is gone");
+    client_abandon(link->owner, &err);
 }
 
 static void on_closed(struct link *link)

@@ -49,6 +49,8 @@ struct sandbox_client {
 /* Takes ownership of the socket. */
 int client_open(struct sandbox_client *client, uv_loop_t *loop, int fd, struct error *err);
 void client_close(struct sandbox_client *client);
+/* Closes it, and ends all calls with the error. */
+void client_abandon(struct sandbox_client *client, const struct error *err);
 
 /* `fields` holds the operation's arguments. The call belongs to the caller until its end. */
 void call_start(struct sandbox_client *client, struct client_call *call, enum operation operation,

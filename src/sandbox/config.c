@@ -107,13 +107,13 @@ int sandbox_check_name(const char *what, const char *name, struct error *err)
     bool good = length > 0 && length <= NAME_MAX_LENGTH;
     for (size_t i = 0; good && i < length; i++) {
         bool inner = i > 0 && strchr("._-", name[i]);
-        good = islower((unsigned char)name[i]) || isdigit((unsigned char)name[i]) || inner;
+        good = isalnum((unsigned char)name[i]) || inner;
     }
     if (good)
         return 0;
     error_set(err, ERROR_INVALID, "the %s \"%.80s\" cannot be used", what, name);
-    return error_hint(err, "a %s has 1 to %d lower-case letters, digits, and . _ - after the first",
-                      what, NAME_MAX_LENGTH);
+    return error_hint(err, "a %s has 1 to %d letters, digits, and . _ - after the first", what,
+                      NAME_MAX_LENGTH);
 }
 
 static uint64_t host_memory_mb(void)

@@ -68,7 +68,7 @@ struct sandbox_config {
 void sandbox_config_init(struct sandbox_config *config);
 void sandbox_config_free(struct sandbox_config *config);
 
-/* Names become file names and host names: a-z, 0-9, and . _ - inside, at most 63. */
+/* Names become file names and host names: letters, digits, and . _ - inside, at most 63. */
 int sandbox_check_name(const char *what, const char *name, struct error *err);
 /* Numbers and names within their limits; volumes exist. */
 int sandbox_config_check(const struct sandbox_config *config, struct error *err);

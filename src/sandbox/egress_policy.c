@@ -223,6 +223,19 @@ int egress_policy_parse(struct egress_policy *policy, char *const *entries, stru
     return 0;
 }
 
+int egress_policy_check_public(const struct egress_policy *policy, struct error *err)
+{
+    for (size_t i = 0; i < policy->count; i++) {
+        const struct egress_rule *rule = &policy->rules[i];
+        bool is_private = rule->host && strcmp(rule->host, "localhost") == 0;
+        if (rule->is_address)
+            is_private = !is_public(&rule->address) || is_own(&rule->address);
+        if (is_private)
+            return error_set(err, ERROR_DENIED, "%s is not of the public internet", rule->host);
+    }
+    return 0;
+}
+
 void egress_policy_free(struct egress_policy *policy)
 {
     for (size_t i = 0; i < policy->count; i++)

@@ -39,6 +39,8 @@ struct egress_policy {
 
 /* Reads a list of entries (NULL: none); free it also on failure. */
 int egress_policy_parse(struct egress_policy *policy, char *const *entries, struct error *err);
+/* ERROR_DENIED when an entry leads to this host or to addresses that are not public. */
+int egress_policy_check_public(const struct egress_policy *policy, struct error *err);
 void egress_policy_free(struct egress_policy *policy);
 
 /* HOST:PORT, [V6]:PORT, or without :PORT, which leaves *port alone. The host comes back in lower

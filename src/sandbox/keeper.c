@@ -81,6 +81,7 @@ static void redirect_complaints(const struct keeper *keeper)
     cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd >= 0)
         dup2(fd, STDERR_FILENO);
+    log_set_writer(NULL);
 }
 
 static int start_machine(struct keeper *keeper, struct error *err)

@@ -77,12 +77,19 @@ static void open_operation(struct client *client, const struct frame *frame)
     client_fail(client, frame->stream, &err);
 }
 
+/* Watching a sandbox is not using it: whoever asks every few seconds must not keep it alive. */
+static bool is_use(const struct frame *frame)
+{
+    return frame->type != FRAME_OPEN || frame->detail != OP_STATUS;
+}
+
 static void on_frame(struct link *link, const struct frame *frame)
 {
     struct client *client = link->owner;
     if (client->keeper->ending)
         return;
-    keeper_touch(client->keeper);
+    if (is_use(frame))
+        keeper_touch(client->keeper);
     if (frame->type == FRAME_OPEN)
         open_operation(client, frame);
     else if (frame->type == FRAME_DATA || frame->type == FRAME_EOF || frame->type == FRAME_CREDIT ||

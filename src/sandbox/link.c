@@ -68,6 +68,7 @@ static void on_bytes(uv_stream_t *stream, ssize_t got, const uv_buf_t *room)
     struct link *link = stream->data;
     if (got > 0) {
         buf_commit(&link->in, (size_t)got);
+        link->received += (uint64_t)got;
         take_frames(link);
     } else if (got < 0) {
         struct error reason = {.code = ERROR_NONE};

@@ -28,6 +28,7 @@ struct link {
     uv_pipe_t pipe;
     struct writer writer;
     struct buf in;
+    uint64_t received; /* bytes so far */
     bool is_closing;
     bool close_when_written;
     const struct link_handlers *handlers;

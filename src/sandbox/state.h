@@ -33,7 +33,8 @@ int state_list(const char *namespace, struct state_entry **entries, size_t *coun
                struct error *err);
 void state_list_free(struct state_entry *entries, size_t count);
 
-/* Connects to a keeper. ERROR_NOT_FOUND when there is no such sandbox. */
+/* Connects to a keeper, at once: ERROR_NOT_FOUND when there is no such sandbox, ERROR_TIMEOUT when
+ * its keeper takes no connections. */
 int state_connect(const char *namespace, const char *name, struct error *err);
 /* Makes the socket in the folder and listens on it. */
 int state_listen(const char *folder, struct error *err);

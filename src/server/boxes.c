@@ -2,11 +2,15 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "sandbox/launch.h"
 #include "sandbox/state.h"
 
+/* A keeper that says nothing for so long while it has calls is asked, and given up after as long.
+ */
+#define PATIENCE_MS 10000
 /* At once; each is a process of the launcher that works hard. */
 #define STARTING_MAX 64
 
@@ -24,6 +28,8 @@ static struct box *box_new(struct boxes *boxes, const char *namespace, const cha
     box->boxes = boxes;
     box->namespace = xstrdup(namespace);
     box->name = xstrdup(name);
+    uv_timer_init(boxes->loop, &box->patience);
+    box->patience.data = box;
     box->next = boxes->first;
     boxes->first = box;
     return box;
@@ -38,6 +44,11 @@ static void tell(struct box_waiter **list, const struct error *err)
     }
 }
 
+static void on_timer_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
 static void box_free(struct box *box)
 {
     struct box **at = &box->boxes->first;
@@ -47,7 +58,7 @@ static void box_free(struct box *box)
     struct box_waiter *for_end = steal_pointer(&box->for_end);
     free(box->namespace);
     free(box->name);
-    free(box);
+    uv_close((uv_handle_t *)&box->patience, on_timer_closed);
     tell(&for_end, NULL);
 }
 
@@ -66,12 +77,57 @@ static int open_client(struct box *box, int fd, struct error *err)
     return 0;
 }
 
+static void on_pong(struct client_call *ping, const struct outcome *outcome)
+{
+    (void)outcome;
+    struct box *box = ping->context;
+    box->is_pinging = false;
+}
+
+static void give_up(struct box *box)
+{
+    struct error err;
+    error_set(&err, ERROR_UNAVAILABLE, "the keeper of sandbox %s does not answer", box->name);
+    error_hint(&err, "sandbox.stop ends it");
+    log_warn("%s", err.message);
+    client_abandon(&box->client, &err);
+}
+
+static void on_patience(uv_timer_t *timer)
+{
+    static const struct call_handlers handlers = {.end = on_pong};
+    struct box *box = timer->data;
+    if (!box->client.calls || box->client.link.is_closing)
+        return;
+    bool is_silent = box->client.link.received == box->heard;
+    if (is_silent && box->is_pinging) {
+        give_up(box);
+        return;
+    }
+    if (is_silent) {
+        box->is_pinging = true;
+        call_start(&box->client, &box->ping, OP_STATUS, NULL, &handlers, box);
+    }
+    box->heard = box->client.link.received;
+    uv_timer_start(timer, on_patience, PATIENCE_MS, 0);
+}
+
+/* It is about to have a call. */
+static struct box *watched(struct box *box)
+{
+    if (!uv_is_active((uv_handle_t *)&box->patience)) {
+        box->heard = box->client.link.received;
+        uv_timer_start(&box->patience, on_patience, PATIENCE_MS, 0);
+    }
+    return box;
+}
+
 struct box *boxes_find(struct boxes *boxes, const char *namespace, const char *name,
                        struct error *err)
 {
     struct box *box = find_known(boxes, namespace, name);
     if (box && box->is_ready && !box->client.link.is_closing)
-        return box;
+        return watched(box);
     if (box) {
         error_set(err, ERROR_BUSY, "the sandbox %s is %s", name,
                   box->is_ready ? "ending" : "still starting");
@@ -90,7 +146,7 @@ struct box *boxes_find(struct boxes *boxes, const char *namespace, const char *n
     box = box_new(boxes, namespace, name);
     box->is_ready = true;
     if (open_client(box, fd, err) == 0)
-        return box;
+        return watched(box);
     box_free(box);
     return NULL;
 }
@@ -101,16 +157,37 @@ struct box *boxes_find_starting(struct boxes *boxes, const char *namespace, cons
     return box && !box->is_ready ? box : NULL;
 }
 
+static void note_start(const struct box *box, const struct error *err)
+{
+    struct figures *figures = figures_of(box->boxes->figures, box->namespace);
+    uint64_t duration_us = clock_monotonic_us() - box->began_us;
+    const struct log_field fields[] = {
+        {.name = "namespace", .text = box->namespace},
+        {.name = "sandbox", .text = box->name},
+        {.name = "duration_us", .number = (int64_t)duration_us},
+        {.name = err ? "error" : NULL, .text = err ? error_code_name(err->code) : ""},
+        {.name = err ? "reason" : NULL, .text = err ? err->message : ""},
+    };
+    if (err) {
+        figures->failed_starts++;
+    } else {
+        figures->starts++;
+        figures_time(&figures->start_time, duration_us);
+    }
+    log_event(err ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+              err ? "a sandbox could not be started" : "a sandbox was started", fields,
+              sizeof fields / sizeof fields[0]);
+}
+
 static void on_started(struct client_call *call, const struct outcome *outcome)
 {
     struct box *box = call->context;
-    bool failed = outcome->error.code != ERROR_NONE;
-    box->is_ready = !failed;
-    tell(&box->for_start, failed ? &outcome->error : NULL);
-    if (failed)
+    const struct error *err = outcome->error.code != ERROR_NONE ? &outcome->error : NULL;
+    box->is_ready = !err;
+    note_start(box, err);
+    tell(&box->for_start, err);
+    if (err)
         client_close(&box->client);
-    else
-        log_info("sandbox %s/%s started", box->namespace, box->name);
 }
 
 static void on_start_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
@@ -126,6 +203,7 @@ static void on_launched(struct launch *launch, int fd, const struct error *failu
     struct box *box = launch->context;
     struct error err = *failure;
     if (fd < 0 || open_client(box, fd, &err) < 0) {
+        note_start(box, &err);
         tell(&box->for_start, &err);
         box_free(box);
         return;
@@ -149,6 +227,7 @@ struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config
     if (check_room(boxes, err) < 0)
         return NULL;
     struct box *box = box_new(boxes, config->namespace, config->name);
+    box->began_us = clock_monotonic_us();
     box->launch.ended = on_launched;
     box->launch.context = box;
     if (launcher_start(boxes->launcher, &box->launch, config, err) == 0)

@@ -6,11 +6,13 @@
 
 #include "sandbox/client.h"
 #include "sandbox/config.h"
+#include "server/figures.h"
 #include "server/launcher.h"
 
 struct boxes {
     uv_loop_t *loop;
     struct launcher *launcher;
+    struct figures **figures; /* counts starts */
     struct box *first;
 };
 
@@ -28,6 +30,11 @@ struct box {
     struct sandbox_client client;
     struct launch launch;
     struct client_call starting;
+    uint64_t began_us;   /* of a start */
+    uv_timer_t patience; /* runs while it may have calls */
+    uint64_t heard;      /* bytes that had come from its keeper when the timer was set */
+    struct client_call ping;
+    bool is_pinging;
     bool is_ready; /* OP_START has ended well, or it was running already */
     struct box_waiter *for_start;
     struct box_waiter *for_end;

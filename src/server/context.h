@@ -2,8 +2,11 @@
 #pragma once
 
 #include "server/boxes.h"
+#include "server/figures.h"
 #include "server/http/http.h"
 #include "server/server.h"
+
+#define SERVER_STATUSES 600
 
 struct server {
     uv_loop_t loop;
@@ -12,6 +15,9 @@ struct server {
     struct http_server http;
     struct launcher launcher;
     struct boxes boxes;
+    struct figures *figures;
+    uint64_t answers[SERVER_STATUSES]; /* how many, by their HTTP status */
+    uint64_t began_us;                 /* as clock_monotonic_us has it */
     uv_signal_t term, interrupt, hangup;
     uv_timer_t grace; /* for requests under way when the server is to end */
     bool is_loopback;
@@ -39,6 +45,9 @@ void terminal_open(struct http_request *request);
 
 /* routes.c */
 extern const struct http_route server_routes[];
+
+/* metrics.c: GET /metrics, for Prometheus; of the key's namespace, or of everything. */
+void metrics_handle(struct http_request *request);
 
 /* port_holder.c: the process that listens on the port, "" when that cannot be told. */
 void port_holder(uint16_t port, char *text, size_t size);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -73,10 +72,11 @@ static void refuse_one(int socket, const uint8_t *request, int number)
     fdpass_send(socket, &answer, sizeof answer, -1);
 }
 
-static _Noreturn void launcher_main(int socket)
+_Noreturn void launcher_main(void)
 {
     static uint8_t request[REQUEST_MAX];
-    setsid();
+    const int socket = LAUNCHER_FD;
+    fcntl(socket, F_SETFD, FD_CLOEXEC);
     signal(SIGCHLD, SIG_IGN);
     title_set("msb server: launcher");
     for (;;) {
@@ -95,26 +95,6 @@ static _Noreturn void launcher_main(int socket)
 
 /* ---- the server's side --------------------------------------------------------------------- */
 
-int launcher_fork(struct launcher *launcher, struct error *err)
-{
-    int sockets[2];
-    *launcher = (struct launcher){.fd = -1};
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-        return error_errno(err, errno, "cannot make a socket pair");
-    pid_t child = fork();
-    if (child == 0) {
-        close(sockets[0]);
-        launcher_main(sockets[1]);
-    }
-    close(sockets[1]);
-    if (child < 0) {
-        close(sockets[0]);
-        return error_errno(err, errno, "cannot start the launcher");
-    }
-    launcher->fd = sockets[0];
-    return 0;
-}
-
 static void end_launch(struct launcher *launcher, uint64_t id, int fd, const struct error *err)
 {
     struct launch **at = &launcher->launches;
@@ -129,12 +109,19 @@ static void end_launch(struct launcher *launcher, uint64_t id, int fd, const str
     launch->ended(launch, fd, err);
 }
 
+static void on_handle_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
 static void lose(struct launcher *launcher)
 {
     struct error err;
-    error_set(&err, ERROR_UNAVAILABLE, "the launcher of the server has ended");
-    error_hint(&err, "restart the server");
-    uv_poll_stop(&launcher->poll);
+    error_set(&err, ERROR_UNAVAILABLE, "the process that starts sandboxes has ended");
+    error_hint(&err, "try again: there will be a new one");
+    log_error("the launcher has ended; the next start makes a new one");
+    uv_close((uv_handle_t *)steal_pointer(&launcher->poll), on_handle_closed);
+    close(steal_fd(&launcher->fd));
     while (launcher->launches)
         end_launch(launcher, launcher->launches->id, -1, &err);
 }
@@ -154,19 +141,81 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         end_launch(launcher, answer.id, fd, &answer.err);
 }
 
-int launcher_watch(struct launcher *launcher, uv_loop_t *loop, struct error *err)
+static void on_launcher_exit(uv_process_t *process, int64_t status, int signal)
 {
-    int result = uv_poll_init(loop, &launcher->poll, launcher->fd);
-    launcher->poll.data = launcher;
-    if (result == 0)
-        result = uv_poll_start(&launcher->poll, UV_READABLE, on_readable);
+    (void)status, (void)signal;
+    uv_close((uv_handle_t *)process, on_handle_closed);
+}
+
+/* Executed, not forked: this process may have threads. */
+static int spawn(uv_loop_t *loop, int socket)
+{
+    static char program[] = "msb", first[] = "server", second[] = "launcher";
+    /* Keepers write their names over the command line. */
+    static char room[] = "................................................................";
+    char *arguments[] = {program, first, second, room, NULL};
+    uv_stdio_container_t descriptors[] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        [LAUNCHER_FD] = {.flags = UV_INHERIT_FD, .data.fd = socket},
+    };
+    uv_process_options_t options = {
+        .file = "/proc/self/exe",
+        .args = arguments,
+        .flags = UV_PROCESS_DETACHED,
+        .stdio = descriptors,
+        .stdio_count = sizeof descriptors / sizeof descriptors[0],
+        .exit_cb = on_launcher_exit,
+    };
+    uv_process_t *process = xcalloc(1, sizeof *process);
+    int result = uv_spawn(loop, process, &options);
+    if (result < 0)
+        uv_close((uv_handle_t *)process, on_handle_closed);
+    return result;
+}
+
+static int watch(struct launcher *launcher)
+{
+    uv_poll_t *poll = xcalloc(1, sizeof *poll);
+    int result = uv_poll_init(launcher->loop, poll, launcher->fd);
+    if (result < 0) {
+        free(poll);
+        return result;
+    }
+    poll->data = launcher;
+    launcher->poll = poll;
+    return uv_poll_start(poll, UV_READABLE, on_readable);
+}
+
+static int make(struct launcher *launcher, struct error *err)
+{
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return error_errno(err, errno, "cannot make a socket pair");
+    int result = spawn(launcher->loop, sockets[1]);
+    close(sockets[1]);
+    if (result < 0) {
+        close(sockets[0]);
+        return error_errno(err, -result, "cannot start the launcher");
+    }
+    launcher->fd = sockets[0];
+    result = watch(launcher);
     return result < 0 ? error_errno(err, -result, "cannot watch the launcher") : 0;
+}
+
+int launcher_open(struct launcher *launcher, uv_loop_t *loop, struct error *err)
+{
+    *launcher = (struct launcher){.loop = loop, .fd = -1};
+    return make(launcher, err);
 }
 
 int launcher_start(struct launcher *launcher, struct launch *launch,
                    const struct sandbox_config *config, struct error *err)
 {
     cleanup_buf struct buf request = {0};
+    if (launcher->fd < 0 && make(launcher, err) < 0)
+        return -1;
     json_t *json = sandbox_config_to_json(config);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);

@@ -138,62 +138,6 @@ void method_resume(struct rpc_call *call)
 
 /* ---- start --------------------------------------------------------------------------------- */
 
-/* An API client may not decide what of the host its sandbox gets. */
-static int check_host_wishes(const json_t *settings, char *const *ports, char *const *envs,
-                             struct error *err)
-{
-    if (json_array_size(json_object_get(settings, "volumes")) > 0) {
-        error_set(err, ERROR_DENIED, "this server shares no folders of its host");
-        return error_hint(err, "use sandbox.file.write, or msb exe --volume on the host");
-    }
-    for (size_t i = 0; ports[i]; i++) {
-        const char *colon = strchr(ports[i], ':');
-        if (!colon || strchr(colon + 1, ':'))
-            return error_set(err, ERROR_INVALID, "a port must be HOST:GUEST, such as 8080:80");
-    }
-    for (size_t i = 0; envs[i]; i++) {
-        if (!strchr(envs[i], '='))
-            return error_set(err, ERROR_INVALID, "an entry of \"envs\" must be NAME=value");
-    }
-    return 0;
-}
-
-static int fill_lists(struct sandbox_config *config, const json_t *settings, struct error *err)
-{
-    cleanup_free char **ports = NULL, **envs = NULL;
-    if (rpc_texts(settings, "ports", &ports, err) < 0 ||
-        rpc_texts(settings, "envs", &envs, err) < 0)
-        return -1;
-    int result = check_host_wishes(settings, ports, envs, err);
-    for (size_t i = 0; result == 0 && envs[i]; i++)
-        result = sandbox_config_add_env(config, envs[i], err);
-    for (size_t i = 0; result == 0 && ports[i]; i++)
-        result = sandbox_config_add_port(config, ports[i], err);
-    return result;
-}
-
-static int fill_config(struct sandbox_config *config, const struct rpc_call *call,
-                       const json_t *settings, struct error *err)
-{
-    uint64_t memory = config->memory_mb, cpus = config->cpus;
-    const char *workdir = json_string_value(json_object_get(settings, "workdir"));
-    free(config->namespace);
-    config->namespace = xstrdup(call->namespace);
-    config->name = xstrdup(call->name);
-    config->image = xstrdup(json_string_value(json_object_get(settings, "image")));
-    /* The launcher finds these out. */
-    config->image_path = xstrdup("");
-    config->image_digest = xstrdup("");
-    config->workdir = workdir ? xstrdup(workdir) : NULL;
-    if (rpc_member_number(settings, "memory", UINT32_MAX, &memory, err) < 0 ||
-        rpc_member_number(settings, "cpus", UINT32_MAX, &cpus, err) < 0)
-        return -1;
-    config->memory_mb = (unsigned)memory;
-    config->cpus = (unsigned)cpus;
-    int result = fill_lists(config, settings, err);
-    return result < 0 ? result : sandbox_config_check(config, err);
-}
-
 static void await_start(struct rpc_call *call, struct box *box)
 {
     struct life *life = life_new(call, box, "started");
@@ -212,7 +156,7 @@ static void start_new(struct rpc_call *call, const json_t *settings)
         return;
     }
     sandbox_config_init(&config);
-    int result = fill_config(&config, call, settings, &err);
+    int result = start_config_fill(&config, call, settings, &err);
     struct box *box = result == 0 ? boxes_start(&call->server->boxes, &config, &err) : NULL;
     sandbox_config_free(&config);
     if (box)
@@ -260,11 +204,6 @@ void method_start(struct rpc_call *call)
     struct error err;
     struct boxes *boxes = &call->server->boxes;
     const json_t *settings = json_object_get(call->params, "config");
-    if (settings && !json_is_object(settings) && !json_is_null(settings)) {
-        error_set(&err, ERROR_INVALID, "\"config\" must be an object");
-        rpc_fail(call, &err);
-        return;
-    }
     const char *image = json_string_value(json_object_get(settings, "image"));
     struct box *box = boxes_find_starting(boxes, call->namespace, call->name);
     if (box) {

@@ -70,6 +70,7 @@ bool origin_admit(struct http_request *request)
     }
     if (origin) {
         http_add_header(request, "Access-Control-Allow-Origin", origin);
+        http_add_header(request, "Access-Control-Expose-Headers", "X-Request-Id");
         http_add_header(request, "Vary", "Origin");
     }
     if (strcmp(request->method, "OPTIONS") != 0)

@@ -15,6 +15,8 @@ static void health(struct http_request *request)
 
 const struct http_route server_routes[] = {
     {"GET", "/api/v1/health", health, 0},
+    {"GET", "/api/v1/openrpc.json", openrpc_handle, 0},
+    {"GET", "/metrics", metrics_handle, 0},
     {"POST", "/api/v1/rpc", rpc_handle, BODY_MAX},
     /* Unreleased versions of the SDKs send these. */
     {"POST", "/api/v1/sandbox/start", rpc_handle_alias, BODY_MAX},

@@ -1,5 +1,6 @@
 #include "server/rpc.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -7,38 +8,27 @@
 #include "base/mem.h"
 #include "sandbox/config.h"
 #include "server/keys.h"
+#include "server/record.h"
 
-enum scope {
-    ONE,  /* "sandbox" names one, in "namespace" or the default one */
-    MANY, /* "sandbox" may be left out, "namespace" may be "*" */
+const enum rpc_code rpc_codes[] = {
+    RPC_PARSE,          RPC_INVALID_REQUEST, RPC_NO_METHOD,
+    RPC_INVALID_PARAMS, RPC_INTERNAL,        RPC_AUTHENTICATION,
+    RPC_NO_SANDBOX,     RPC_EXISTS,          0,
 };
 
-static const struct method {
-    const char *name;
-    void (*run)(struct rpc_call *call);
-    enum scope scope;
-} methods[] = {
-    {"sandbox.start", method_start, ONE},
-    {"sandbox.stop", method_stop, ONE},
-    {"sandbox.pause", method_pause, ONE},
-    {"sandbox.resume", method_resume, ONE},
-    {"sandbox.list", method_list, MANY},
-    {"sandbox.metrics.get", method_metrics, MANY},
-    {"sandbox.repl.run", method_repl_run, ONE},
-    {"sandbox.repl.stream", method_repl_stream, ONE},
-    {"sandbox.command.run", method_command_run, ONE},
-    {"sandbox.file.read", method_file_read, ONE},
-    {"sandbox.file.write", method_file_write, ONE},
-    {"sandbox.file.list", method_file_list, ONE},
-    {"sandbox.file.remove", method_file_remove, ONE},
-};
-#define METHODS (sizeof methods / sizeof methods[0])
-
-static const struct method *find_method(const char *name)
+size_t rpc_code_index(enum rpc_code code)
 {
-    for (size_t i = 0; i < METHODS; i++) {
-        if (strcmp(methods[i].name, name) == 0)
-            return &methods[i];
+    size_t i = 0;
+    while (rpc_codes[i] && rpc_codes[i] != code)
+        i++;
+    return i;
+}
+
+static const struct rpc_method *find_method(const char *name)
+{
+    for (const struct rpc_method *method = rpc_methods; method->name; method++) {
+        if (strcmp(method->name, name) == 0)
+            return method;
     }
     return NULL;
 }
@@ -107,8 +97,11 @@ void rpc_succeed_with(struct rpc_call *call, json_t *result, const struct lines 
     http_answer(rpc_release(call), 200, "application/json", buf_data(&text), buf_length(&text));
 }
 
-static json_t *describe_error(enum rpc_code code, const struct error *given)
+static json_t *describe_error(struct http_request *request, enum rpc_code code,
+                              const struct error *given)
 {
+    record_of(request)->code = code;
+    record_of(request)->error = given->code;
     struct error clean = *given, *err = &clean;
     json_text_clean(clean.message);
     json_text_clean(clean.hint);
@@ -122,12 +115,12 @@ static json_t *describe_error(enum rpc_code code, const struct error *given)
 
 void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *err)
 {
-    answer(call, describe_error(code, err));
+    answer(call, describe_error(call->request, code, err));
 }
 
 void rpc_refuse(struct http_request *request, enum rpc_code code, const struct error *err)
 {
-    json_t *message = describe_error(code, err);
+    json_t *message = describe_error(request, code, err);
     json_object_set_new(message, "jsonrpc", json_string("2.0"));
     send_message(request, message);
 }
@@ -146,22 +139,36 @@ struct box *rpc_box(struct rpc_call *call)
     return box;
 }
 
-static int check_scope(struct rpc_call *call, enum scope scope, struct error *err)
+static int check_names(struct rpc_call *call, enum rpc_scope scope, struct error *err)
 {
-    bool all = strcmp(call->request->scope, KEY_ALL_NAMESPACES) == 0;
-    call->namespace = all ? SANDBOX_DEFAULT_NAMESPACE : call->request->scope;
     if (rpc_text(call, "namespace", &call->namespace, err) < 0)
         return -1;
-    int result = scope == ONE ? rpc_need_text(call, "sandbox", &call->name, err)
-                              : rpc_text(call, "sandbox", &call->name, err);
-    if (result == 0 && (scope == ONE || strcmp(call->namespace, "*") != 0))
+    int result = scope == RPC_ONE ? rpc_need_text(call, "sandbox", &call->name, err)
+                                  : rpc_text(call, "sandbox", &call->name, err);
+    if (result == 0 && (scope == RPC_ONE || strcmp(call->namespace, "*") != 0))
         result = sandbox_check_name("namespace", call->namespace, err);
     if (result == 0 && call->name)
         result = sandbox_check_name("sandbox name", call->name, err);
-    if (result < 0 || all || strcmp(call->namespace, call->request->scope) == 0)
-        return result;
-    error_set(err, ERROR_DENIED, "this key is not good for namespace %s", call->namespace);
-    return error_hint(err, "leave \"namespace\" out, or use a key that is good for it");
+    return result;
+}
+
+static int check_scope(struct rpc_call *call, enum rpc_scope scope, struct error *err)
+{
+    struct record *record = record_of(call->request);
+    bool all = strcmp(call->request->scope, KEY_ALL_NAMESPACES) == 0;
+    call->namespace = all ? SANDBOX_DEFAULT_NAMESPACE : call->request->scope;
+    if (scope == RPC_NONE)
+        return 0;
+    if (check_names(call, scope, err) < 0)
+        return -1;
+    if (!all && strcmp(call->namespace, call->request->scope) != 0) {
+        error_set(err, ERROR_DENIED, "this key is not good for namespace %s", call->namespace);
+        return error_hint(err, "leave \"namespace\" out, or use a key that is good for it");
+    }
+    if (strcmp(call->namespace, "*") != 0)
+        snprintf(record->namespace, sizeof record->namespace, "%s", call->namespace);
+    snprintf(record->sandbox, sizeof record->sandbox, "%s", call->name ? call->name : "");
+    return 0;
 }
 
 static void on_gone(struct http_request *request)
@@ -175,10 +182,11 @@ static void on_gone(struct http_request *request)
 static void run(struct rpc_call *call, const char *name)
 {
     struct error err;
-    const struct method *method = find_method(name);
+    const struct rpc_method *method = find_method(name);
+    record_of(call->request)->method = method;
     if (!method) {
         error_set(&err, ERROR_NOT_FOUND, "there is no method \"%.60s\"", name);
-        error_hint(&err, "docs/api.md lists them");
+        error_hint(&err, "rpc.discover lists them");
         rpc_fail_as(call, RPC_NO_METHOD, &err);
         return;
     }
@@ -187,6 +195,8 @@ static void run(struct rpc_call *call, const char *name)
         rpc_fail(call, &err);
     } else if (check_scope(call, method->scope, &err) < 0) {
         rpc_fail_as(call, err.code == ERROR_DENIED ? RPC_AUTHENTICATION : RPC_INVALID_PARAMS, &err);
+    } else if (rpc_check_params(method->params, call->params, &err) < 0) {
+        rpc_fail(call, &err);
     } else {
         method->run(call);
     }
@@ -216,6 +226,7 @@ static struct rpc_call *begin(struct http_request *request)
     call->server = request->server->context;
     request->context = call;
     request->gone = on_gone;
+    record_of(request);
     call->body = json_loadb((const char *)buf_data(&request->body), buf_length(&request->body),
                             JSON_REJECT_DUPLICATES, &problem);
     buf_free(&request->body);

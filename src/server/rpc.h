@@ -23,6 +23,40 @@ enum rpc_code {
     RPC_EXISTS = -32005,
 };
 
+/* One parameter, or one member of an object that is one. */
+struct rpc_param {
+    const char *name;
+    enum rpc_type { RPC_TEXT, RPC_NUMBER, RPC_FLAG, RPC_TEXTS, RPC_OBJECT } type;
+    bool is_required;
+    const char *about;
+    const struct rpc_param *members; /* of an object, ends with a NULL name */
+};
+
+enum rpc_scope {
+    RPC_ONE,  /* "sandbox" names one, in "namespace" or the default one */
+    RPC_MANY, /* "sandbox" may be left out, "namespace" may be "*" */
+    RPC_NONE, /* has nothing to do with sandboxes */
+};
+
+struct rpc_call;
+
+struct rpc_method {
+    const char *name;
+    void (*run)(struct rpc_call *call);
+    enum rpc_scope scope;
+    const struct rpc_param *params; /* beside "sandbox" and "namespace"; NULL: none */
+    const char *about;
+    const char *result;
+};
+
+/* methods.c: all of them, ends with a NULL name. */
+extern const struct rpc_method rpc_methods[];
+/* Whether the parameters have the types of the table. */
+int rpc_check_params(const struct rpc_param *params, const json_t *given, struct error *err);
+/* A small number for each code. */
+size_t rpc_code_index(enum rpc_code code);
+extern const enum rpc_code rpc_codes[]; /* by that number, ends with 0 */
+
 struct rpc_call {
     struct server *server;
     struct http_request *request;
@@ -64,6 +98,10 @@ int rpc_flag(const struct rpc_call *call, const char *key, bool *value, struct e
 /* A list of texts that borrows them, for free(). */
 int rpc_texts(const json_t *object, const char *key, char ***texts, struct error *err);
 
+/* start_config.c: what sandbox.start was asked for, if the server allows it. */
+int start_config_fill(struct sandbox_config *config, const struct rpc_call *call,
+                      const json_t *settings, struct error *err);
+
 /* The methods, by the file that has them. */
 /* method_life.c */
 void method_start(struct rpc_call *call);
@@ -77,6 +115,9 @@ void method_metrics(struct rpc_call *call);
 void method_repl_run(struct rpc_call *call);
 void method_repl_stream(struct rpc_call *call);
 void method_command_run(struct rpc_call *call);
+/* openrpc.c */
+void method_discover(struct rpc_call *call);
+void openrpc_handle(struct http_request *request);
 /* method_file.c */
 void method_file_read(struct rpc_call *call);
 void method_file_write(struct rpc_call *call);

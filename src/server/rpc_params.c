@@ -16,6 +16,47 @@ static int wrong(const char *key, const char *wanted, struct error *err)
     return error_set(err, ERROR_INVALID, "\"%s\" must be %s", key, wanted);
 }
 
+static bool is_list_of_texts(const json_t *value)
+{
+    bool good = json_is_array(value);
+    for (size_t i = 0; good && i < json_array_size(value); i++)
+        good = json_is_string(json_array_get(value, i));
+    return good;
+}
+
+static int check_param(const struct rpc_param *param, const json_t *value, struct error *err)
+{
+    switch (param->type) {
+    case RPC_TEXT:
+        return json_is_string(value) ? 0 : wrong(param->name, "a string", err);
+    case RPC_NUMBER:
+        return json_is_integer(value) && json_integer_value(value) >= 0
+                   ? 0
+                   : wrong(param->name, "a whole number, not below 0", err);
+    case RPC_FLAG:
+        return json_is_boolean(value) ? 0 : wrong(param->name, "true or false", err);
+    case RPC_TEXTS:
+        return is_list_of_texts(value) ? 0 : wrong(param->name, "a list of strings", err);
+    case RPC_OBJECT:
+        if (!json_is_object(value))
+            return wrong(param->name, "an object", err);
+        return rpc_check_params(param->members, value, err);
+    }
+    return 0;
+}
+
+int rpc_check_params(const struct rpc_param *params, const json_t *given, struct error *err)
+{
+    for (const struct rpc_param *param = params; param && param->name; param++) {
+        const json_t *value = member(given, param->name);
+        if (!value && param->is_required)
+            return error_set(err, ERROR_INVALID, "\"%s\" is missing", param->name);
+        if (value && check_param(param, value, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int rpc_text(const struct rpc_call *call, const char *key, const char **value, struct error *err)
 {
     const json_t *found = member(call->params, key);

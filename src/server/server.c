@@ -7,12 +7,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/clock.h"
+#include "base/log_file.h"
 #include "base/mem.h"
 #include "server/context.h"
 #include "server/info.h"
 #include "server/keys.h"
 #include "server/proxy.h"
+#include "server/record.h"
 
 #define GRACE_MS 10000
 
@@ -29,9 +31,24 @@ static int check_tls(const struct server_options *options, struct error *err)
     return result;
 }
 
+static int check_engines(const char *list, struct error *err)
+{
+    for (const char *at = list;; at++) {
+        size_t length = strcspn(at, ",");
+        cleanup_free char *name = xstrndup(at, length);
+        if (!engine_find(name)) {
+            error_set(err, ERROR_INVALID, "there is no engine \"%.40s\"", name);
+            return error_hint(err, "use vm, jail, or both with a comma");
+        }
+        at += length;
+        if (!*at)
+            return 0;
+    }
+}
+
 int server_check(const struct server_options *options, struct error *err)
 {
-    if (check_tls(options, err) < 0)
+    if (check_tls(options, err) < 0 || check_engines(options->engines, err) < 0)
         return -1;
     if (options->key && keys_check_secret(options->key, err) < 0)
         return -1;
@@ -150,6 +167,18 @@ static void announce(const struct server *server, struct server_info *info)
                                  .dev = server->options->dev,
                                  .tls = server->http.tls != NULL};
     snprintf(info->host, sizeof info->host, "%s", server->options->host);
+    snprintf(info->log, sizeof info->log, "%s", log_file_path() ? log_file_path() : "");
+}
+
+static void note(const char *what, const struct server_info *info)
+{
+    cleanup_free char *url = server_url(info);
+    const struct log_field fields[] = {
+        {.name = "url", .text = url},
+        {.name = "pid", .number = info->pid},
+        {.name = "version", .text = MSB_VERSION},
+    };
+    log_event(LOG_LEVEL_INFO, what, fields, sizeof fields / sizeof fields[0]);
 }
 
 static bool admit(struct http_request *request)
@@ -173,9 +202,12 @@ static void prepare(struct server *server, const struct server_options *options)
     uv_loop_init(&server->loop);
     server->options = options;
     server->is_loopback = origin_is_loopback(options->host);
-    server->boxes = (struct boxes){.loop = &server->loop, .launcher = &server->launcher};
+    server->boxes = (struct boxes){
+        .loop = &server->loop, .launcher = &server->launcher, .figures = &server->figures};
     http_init(&server->http, &server->loop, server_routes);
     server->http.admit = admit;
+    server->http.over = record_close;
+    server->began_us = clock_monotonic_us();
     server->http.drained = on_drained;
     server->http.context = server;
 }
@@ -186,7 +218,7 @@ int server_run(const struct server_options *options,
 {
     struct server_info info;
     cleanup_free struct server *server = xcalloc(1, sizeof *server);
-    if (server_check(options, err) < 0 || launcher_fork(&server->launcher, err) < 0)
+    if (server_check(options, err) < 0)
         return -1;
     cleanup_fd int lock = lock_home(err);
     if (lock < 0)
@@ -194,14 +226,16 @@ int server_run(const struct server_options *options,
     raise_descriptor_limit();
     prepare(server, options);
     if (load_tls(server, err) < 0 || find_secret(server, err) < 0 || listen_on(server, err) < 0 ||
-        launcher_watch(&server->launcher, &server->loop, err) < 0)
+        launcher_open(&server->launcher, &server->loop, err) < 0)
         return -1;
     watch_signals(server);
     announce(server, &info);
     if (info_write(&info, err) < 0)
         return -1;
+    note("the server listens", &info);
     ready(&info, context);
     uv_run(&server->loop, UV_RUN_DEFAULT);
+    note("the server has ended", &info);
     SSL_CTX_free(server->http.tls);
     free(server->secret);
     return 0;

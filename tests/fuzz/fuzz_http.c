@@ -66,7 +66,8 @@ static bool find_route(struct http_request *request)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct http_connection connection = {0};
+    static struct http_server server;
+    struct http_connection connection = {.server = &server};
     struct error err;
     size_t head = parse_find_head(data, size, 0);
     if (head == 0 || head > HTTP_HEAD_MAX)

@@ -81,12 +81,21 @@ class ServerTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.home = tempfile.mkdtemp(prefix="msb-http-")
-        cls.environment = dict(os.environ, MSB_HOME=cls.home)
+        cls.log = pathlib.Path(cls.home) / "test.log"
+        cls.environment = dict(os.environ, MSB_HOME=cls.home, MSB_LOG_FILE=str(cls.log))
         cls.process = subprocess.Popen(
             [MSB, "server", "start", *cls.arguments, "--port", "0"],
             env=cls.environment, stdout=subprocess.PIPE, text=True)
         url = cls.process.stdout.readline().strip()
         cls.port = int(url.rpartition(":")[2])
+
+    def log_text(self):
+        """What the server has logged. A line is written behind its answer: one more is awaited."""
+        self.request()
+        return self.log.read_text(encoding="utf-8")
+
+    def log_lines(self):
+        return [json.loads(line) for line in self.log_text().splitlines()]
 
     @classmethod
     def tearDownClass(cls):

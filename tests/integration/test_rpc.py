@@ -1,15 +1,19 @@
 """JSON-RPC: requests that are wrong, each with its error. No sandbox is needed for these."""
 
 import json
-import re
+import os
+import shutil
+import tempfile
 
-from http_server import REPOSITORY, ServerTest
+from http_server import ServerTest
 
 PARSE, REQUEST, METHOD, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 NO_SANDBOX = -32004
 
 
 class Errors(ServerTest):
+    arguments = ["--dev", "--engine", "vm"]
+
     def assert_error(self, answer, code):
         self.assertEqual(answer["error"]["code"], code, answer)
         self.assertNotIn("result", answer)
@@ -46,16 +50,6 @@ class Errors(ServerTest):
                        "ä" * 100, "x" + "ä" * 100, "a\nb"):
             self.assert_error(self.rpc(method), METHOD)
 
-    def test_every_method_is_documented_and_there(self):
-        text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
-        table = text[text.index("| method |"):text.index("`output` is a list")]
-        documented = re.findall(r"`(sandbox\.[a-z.]+)`", table)
-        source = (REPOSITORY / "src" / "server" / "rpc.c").read_text(encoding="utf-8")
-        self.assertEqual(sorted(documented), sorted(re.findall(r'{"(sandbox\.[a-z.]+)",', source)))
-        for method in documented:
-            error = self.rpc(method, namespace="")["error"]
-            self.assertEqual(error["code"], PARAMS, method)
-
     def test_ids_come_back_as_they_were(self):
         for number in (1, -1, "text", 2**60, 1.5, None, True):
             body = {"jsonrpc": "2.0", "id": number, "method": "sandbox.list"}
@@ -64,7 +58,7 @@ class Errors(ServerTest):
         self.assertNotIn("id", self.post({"jsonrpc": "2.0", "method": "sandbox.list"}).json())
 
     def test_names_that_cannot_be(self):
-        for name in ("", ".", "..", "../x", "a/b", "/", "a" * 64, "*", "-a", "ä", "a b", "a\n",
+        for name in ("", ".", "..", "../x", "a/b", "/", "a" * 64, "*", "-a", ".a", "a/../b", "a\\b", "ä", "a b", "a\n",
                      1, [], {}, True):
             for method in ("sandbox.start", "sandbox.stop", "sandbox.pause", "sandbox.repl.run",
                            "sandbox.command.run", "sandbox.file.read"):
@@ -73,6 +67,13 @@ class Errors(ServerTest):
                     self.assert_error(self.rpc(method, sandbox="a", namespace=name), PARAMS)
         for method in ("sandbox.stop", "sandbox.start", "sandbox.repl.run"):
             self.assert_error(self.rpc(method), PARAMS)
+
+    def test_names_that_can_be(self):
+        for name in ("a", "a" * 63, "Box-1", "sandbox-0A1b2C3d", "a.b", "a..b", "0_x", "a."):
+            with self.subTest(name=name):
+                answer = self.rpc("sandbox.stop", sandbox=name, namespace=name)
+                self.assert_error(answer, NO_SANDBOX)
+                self.assertIn(name, answer["error"]["message"])
 
     def test_params_of_wrong_types(self):
         run = {"sandbox": "a", "language": "python", "code": "1"}
@@ -91,14 +92,34 @@ class Errors(ServerTest):
                        {"image": "python", "memory": 1}, {"image": "python", "cpus": -1},
                        {"image": "python", "envs": ["PATH"]}, {"image": "python", "envs": "x"},
                        {"image": "python", "ports": ["0.0.0.0:80:80"]},
-                       {"image": "python", "ports": ["x"]}):
+                       {"image": "python", "ports": ["x"]}, {"image": "python", "ports": [1]},
+                       {"image": "python", "engine": "chroot"}, {"image": "python", "engine": 1},
+                       {"image": "python", "disk": 1}, {"image": "python", "processes": 1},
+                       {"image": "python", "open_files": 1}, {"image": "python", "cpu_limit": 1},
+                       {"image": "python", "lifetime": -1}, {"image": "python", "idle_timeout": 1.5},
+                       {"image": "python", "network": "a b"}, {"image": "python", "network": []},
+                       {"image": "python", "workdir": 1}, {"image": "python", "user": []},
+                       {"image": "python", "volumes": "x"}, {"image": "python", "volumes": [1]}):
             with self.subTest(config=config):
                 self.assert_error(self.rpc("sandbox.start", sandbox="a", config=config), PARAMS)
 
-    def test_folders_of_the_host_are_not_given_away(self):
-        config = {"image": "python", "volumes": ["/etc:/etc"]}
-        answer = self.rpc("sandbox.start", sandbox="a", config=config)
-        self.assertEqual(answer["error"]["data"]["code"], "denied")
+    def assert_denied(self, config):
+        answer = self.rpc("sandbox.start", sandbox="a", config={"image": "no/such"} | config)
+        self.assertEqual(answer["error"]["data"]["code"], "denied", answer)
+
+    def test_nothing_of_the_host_is_given_away(self):
+        self.assert_denied({"volumes": ["/etc:/etc"]})
+        self.assert_denied({"engine": "jail"})
+        for network in ("localhost:80", "host.internal:80", "127.0.0.1:80", "10.1.2.3:80",
+                        "[::1]:80", "169.254.169.254:80", "public,192.168.0.1:22"):
+            self.assert_denied({"network": network})
+
+    def test_what_may_be_left_out_may_be_null(self):
+        keys = ("engine", "memory", "cpus", "envs", "ports", "volumes", "network", "workdir",
+                "user", "disk", "lifetime", "shell", "scripts", "depends_on", "exec")
+        config = {"image": "no/such"} | dict.fromkeys(keys)
+        answer = self.rpc("sandbox.start", sandbox="a", namespace=None, config=config)
+        self.assertIn("no/such", answer["error"]["message"])
 
     def test_images_that_do_not_exist(self):
         answer = self.rpc("sandbox.start", sandbox="a", config={"image": "no/such"})
@@ -128,3 +149,34 @@ class Errors(ServerTest):
                                   "Content-Type: application/json",
                                   f"Content-Length: {len(data)}", body=data)
             self.assert_error(answer.json(), PARAMS)
+
+
+class Volumes(ServerTest):
+    """Folders that a server was told to let clients share, and those that only look like them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = tempfile.mkdtemp(prefix="msb-shared-")
+        os.mkdir(cls.shared + "/inside")
+        os.mkdir(cls.shared + "-beside")
+        os.symlink("/etc", cls.shared + "/link")
+        cls.arguments = ["--dev", "--allow-volumes", cls.shared]
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        shutil.rmtree(cls.shared)
+        os.rmdir(cls.shared + "-beside")
+
+    def code_for(self, volume):
+        config = {"image": "no/such", "volumes": [volume]}
+        return self.rpc("sandbox.start", sandbox="a", config=config)["error"]["data"]["code"]
+
+    def test_folders_below_are_shared_and_no_others(self):
+        for folder in ("", "/inside", "/inside/", "/inside/..", "/./inside"):
+            self.assertEqual(self.code_for(f"{self.shared}{folder}:/data:ro"), "not_found", folder)
+        for folder in ("/..", "-beside", "/link", "/nowhere", "/inside/../.."):
+            self.assertEqual(self.code_for(f"{self.shared}{folder}:/data"), "denied", folder)
+        for volume in ("/etc:/data", "/nowhere:/data", "inside:/data", ":/data", "/", ""):
+            self.assertEqual(self.code_for(volume), "denied", volume)

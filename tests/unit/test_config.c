@@ -34,9 +34,9 @@ static void engines_are_asked_for_by_name(void **state)
 
 static void names_stay_inside_their_folder(void **state)
 {
-    static const char *const good[] = {"a", "0", "my-box_1.2", "exe-0123abcd"};
+    static const char *const good[] = {"a", "0", "my-box_1.2", "exe-0123abcd", "Box"};
     static const char *const bad[] = {"",  ".",   "..",   "../a",   "a/b",      "-a",     "_a",
-                                      "A", "a b", "a\nb", "\x1b[m", "\xc3\xa4", ".hidden"};
+                                      "*", "a b", "a\nb", "\x1b[m", "\xc3\xa4", ".hidden"};
     char longest[65] = "";
     struct error err;
     (void)state;

@@ -143,9 +143,7 @@ int confine_enter_root(const struct confinement *confinement, int *volume_trees,
         return -1;
     int result = look_at_all(confinement, sights, sizeof sights / sizeof sights[0], &count, err);
     for (size_t i = 0; i < confinement->volume_count && result == 0 && !as_root; i++) {
-        const struct machine_volume *volume = &confinement->volumes[i];
-        volume_trees[i] = mount_clone(volume->host_path,
-                                      SHOWN | (volume->read_only ? MOUNT_ATTR_RDONLY : 0), err);
+        volume_trees[i] = mount_own_volume(&confinement->volumes[i], SHOWN, err);
         result = volume_trees[i] < 0 ? -1 : 0;
     }
     cleanup_fd int place = open(confinement->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);

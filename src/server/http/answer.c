@@ -33,8 +33,9 @@ static void begin(struct http_request *request, int status, const char *type)
 {
     struct buf *out = out_of(request);
     request->is_answering = true;
-    buf_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
-               http_status_str((enum http_status)status), date_now(request->server));
+    request->status = status;
+    buf_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\nX-Request-Id: %s\r\n", status,
+               http_status_str((enum http_status)status), date_now(request->server), request->id);
     if (type)
         buf_printf(out, "Content-Type: %s\r\n", type);
     /* With an answer before the end of its body, the connection cannot go on. */
@@ -55,8 +56,10 @@ void http_answer(struct http_request *request, int status, const char *type, con
     if (status != 204 && status != 304)
         buf_printf(out, "Content-Length: %zu\r\n", length);
     buf_append(out, "\r\n", 2);
-    if (!request->is_head && length > 0)
+    if (!request->is_head && length > 0) {
         buf_append(out, body, length);
+        request->sent = length;
+    }
     connection_flush(request->connection);
     connection_next(request->connection);
 }
@@ -118,6 +121,7 @@ void http_stream_send(struct http_request *request, const void *bytes, size_t le
     struct buf *out = out_of(request);
     if (length == 0 || request->is_head)
         return;
+    request->sent += length;
     if (has_chunks(request))
         buf_printf(out, "%zx\r\n", length);
     buf_append(out, bytes, length);

@@ -43,8 +43,10 @@ void connection_close(struct http_connection *connection)
     struct http_request *request = steal_pointer(&connection->request);
     if (request && request->gone)
         request->gone(request);
-    if (request)
+    if (request) {
+        request->was_left = true;
         request_free(request);
+    }
     uv_close((uv_handle_t *)&connection->tcp, on_closed);
 }
 
@@ -217,6 +219,7 @@ void connection_accept(struct http_server *server)
         server->connections->previous = connection;
     server->connections = connection;
     server->connection_count++;
+    server->accepted++;
     writer_init(&connection->writer, (uv_stream_t *)&connection->tcp, on_written, connection);
     connection->deadline =
         uv_now(server->loop) + (server->tls ? server->limits.head_ms : server->limits.idle_ms);

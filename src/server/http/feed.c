@@ -12,11 +12,8 @@ static uint64_t now_of(const struct http_connection *connection)
 
 void feed_refuse(struct http_connection *connection, int status, const struct error *err)
 {
-    if (!connection->request) {
-        connection->request = xcalloc(1, sizeof *connection->request);
-        connection->request->connection = connection;
-        connection->request->server = connection->server;
-    }
+    if (!connection->request)
+        request_identify(request_new(connection));
     connection->request->keep_alive = false;
     http_answer_error(connection->request, status, err);
 }
@@ -52,6 +49,7 @@ static void tell_to_continue(struct http_connection *connection, const struct ht
 static void body_ended(struct http_connection *connection)
 {
     struct http_request *request = connection->request;
+    request->received = connection->received;
     connection->deadline = writer_is_empty(&connection->writer)
                                ? 0
                                : now_of(connection) + connection->server->limits.stall_ms;

@@ -22,6 +22,7 @@
 #define HTTP_PARAMETERS_MAX 8
 /* Bytes of a streamed body that its handler may have without having consumed them. */
 #define HTTP_WINDOW (256u << 10)
+#define HTTP_ID_MAX 64
 
 struct http_connection;
 struct http_request;
@@ -62,6 +63,13 @@ struct http_request {
     size_t parameter_count;
     struct buf body; /* of routes that are not streamed */
     char scope[64];  /* for `admit`: what the request may touch */
+    /* What is known of it when it is over. */
+    char id[HTTP_ID_MAX + 1]; /* the client's X-Request-Id, or ours; goes back in that header */
+    uint64_t began_us;        /* when its head had arrived */
+    uint64_t received, sent;  /* bytes of the bodies */
+    int status;               /* 0: there was no answer */
+    bool was_left;            /* the client left before the answer was complete */
+    void *record;             /* of whoever has `over` */
     /* For the handler. */
     void *context;
     void (*gone)(struct http_request *request);    /* the client has left */
@@ -97,6 +105,8 @@ struct http_server {
     struct http_limits limits;       /* http_init sets the defaults */
     /* Decides before the route does: false when it has answered. May be NULL. */
     bool (*admit)(struct http_request *request);
+    /* The request is about to go, answered or not. May be NULL. */
+    void (*over)(struct http_request *request);
     void *context;
     SSL_CTX *tls; /* NULL: plain HTTP */
     /* Draining and all connections are closed. */
@@ -106,6 +116,8 @@ struct http_server {
     uv_timer_t tick;
     struct http_connection *connections;
     size_t connection_count;
+    uint64_t accepted; /* connections so far */
+    uint32_t id_prefix, id_count;
     unsigned open_handles; /* listener and tick, until closed */
     bool draining;
     uint64_t date_at;

@@ -78,6 +78,12 @@ void tls_encrypt(struct http_connection *connection);
  * go with that are added. */
 int route_find(struct http_request *request, struct error *err);
 
+/* request.c: */
+struct http_request *request_new(struct http_connection *connection);
+/* Once its headers are known. */
+void request_identify(struct http_request *request);
+void request_free(struct http_request *request);
+
 /* parse.c: */
 /* The length of the head with its empty line, 0 when more bytes are needed. */
 size_t parse_find_head(const uint8_t *bytes, size_t length, size_t searched);
@@ -98,5 +104,3 @@ static inline bool is_streamed(const struct http_request *request)
 {
     return request->route->body_max == HTTP_STREAMED;
 }
-
-void request_free(struct http_request *request);

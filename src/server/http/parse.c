@@ -202,15 +202,13 @@ static int start_parser(struct http_connection *connection, const uint8_t *bytes
 int parse_head(struct http_connection *connection, const uint8_t *bytes, size_t length,
                struct error *err)
 {
-    struct http_request *request = xcalloc(1, sizeof *request);
-    request->connection = connection;
-    request->server = connection->server;
+    struct http_request *request = request_new(connection);
     request->head = xmalloc(length);
     memcpy(request->head, bytes, length);
-    connection->request = request;
     connection->phase = PHASE_BODY;
     connection->received = 0;
     int status = take_lines(request, request->head, length, err);
+    request_identify(request);
     if (status == 0)
         status = check_headers(request, err);
     if (status == 0)
@@ -228,24 +226,4 @@ long parse_body(struct http_connection *connection, const uint8_t *bytes, size_t
     if (problem != HPE_OK && problem != HPE_PAUSED)
         return -explain(parser, err);
     return (long)used;
-}
-
-const char *http_header(const struct http_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->header_count; i++) {
-        if (strcasecmp(request->headers[i].name, name) == 0)
-            return request->headers[i].value;
-    }
-    return NULL;
-}
-
-void request_free(struct http_request *request)
-{
-    buf_free(&request->body);
-    buf_free(&request->added);
-    for (size_t i = 0; i < request->parameter_count; i++)
-        free(request->parameters[i].value);
-    free(request->rewritten);
-    free(request->head);
-    free(request);
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/mem.h"
 #include "server/http/internal.h"
@@ -44,6 +45,8 @@ void http_init(struct http_server *server, uv_loop_t *loop, const struct http_ro
                    .idle_ms = 75000,
                    .stall_ms = 60000},
     };
+    ssize_t ignored = getrandom(&server->id_prefix, sizeof server->id_prefix, 0);
+    (void)ignored;
 }
 
 static int resolve(const char *host, uint16_t port, struct sockaddr_storage *address,

@@ -1,0 +1,116 @@
+/* All methods: what runs them, what they take and what they give. The types are checked before a
+ * method runs; rpc.discover shows the table to clients. */
+#include "server/rpc.h"
+
+#define END                                                                                        \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+static const struct rpc_param config_members[] = {
+    {"image", RPC_TEXT, false, "the image, such as microsandbox/python; a new sandbox needs it", 0},
+    {"engine", RPC_TEXT, false, "what isolates it: vm or jail, if the server allows it", 0},
+    {"memory", RPC_NUMBER, false, "MB of memory (1024)", 0},
+    {"cpus", RPC_NUMBER, false, "processors (1)", 0},
+    {"cpu_limit", RPC_NUMBER, false, "percent of one processor of the host at most", 0},
+    {"disk", RPC_NUMBER, false, "MB of disk (8192)", 0},
+    {"processes", RPC_NUMBER, false, "processes and threads at once (1024)", 0},
+    {"open_files", RPC_NUMBER, false, "open files of each process (65536)", 0},
+    {"output_limit", RPC_NUMBER, false, "bytes of output of a call that says nothing itself", 0},
+    {"idle_timeout", RPC_NUMBER, false, "seconds without a call after which it ends", 0},
+    {"lifetime", RPC_NUMBER, false, "seconds after which it ends", 0},
+    {"envs", RPC_TEXTS, false, "environment, as NAME=value", 0},
+    {"ports", RPC_TEXTS, false, "ports of 127.0.0.1 that lead inside, as HOST:GUEST", 0},
+    {"volumes", RPC_TEXTS, false, "folders of the server that it allows, as HOST:GUEST[:ro]", 0},
+    {"network", RPC_TEXT, false, "where it may connect to: none, public, or names with commas", 0},
+    {"workdir", RPC_TEXT, false, "the folder that commands and code start in", 0},
+    {"user", RPC_TEXT, false, "who runs commands and code", 0},
+    END,
+};
+
+static const struct rpc_param start_params[] = {
+    {"config", RPC_OBJECT, false, "what the sandbox is to be", config_members},
+    END,
+};
+
+static const struct rpc_param code_params[] = {
+    {"language", RPC_TEXT, true, "python, node or javascript, as the image has it", 0},
+    {"code", RPC_TEXT, true, "the code, of any length and shape", 0},
+    {"timeout", RPC_NUMBER, false, "seconds", 0},
+    {"context", RPC_TEXT, false, "a live interpreter other than the first one", 0},
+    END,
+};
+
+static const struct rpc_param command_params[] = {
+    {"command", RPC_TEXT, true, "the program", 0},
+    {"args", RPC_TEXTS, false, "its arguments", 0},
+    {"timeout", RPC_NUMBER, false, "seconds", 0},
+    {"cwd", RPC_TEXT, false, "the folder to start in", 0},
+    END,
+};
+
+#define FILE_PARAMS                                                                                \
+    {"path", RPC_TEXT, true, "the file or folder", 0}, {"user", RPC_TEXT, false, "who acts", 0},   \
+    {                                                                                              \
+        "cwd", RPC_TEXT, false, "where a relative path begins", 0                                  \
+    }
+
+static const struct rpc_param read_params[] = {
+    FILE_PARAMS,
+    {"offset", RPC_NUMBER, false, "where to begin", 0},
+    {"length", RPC_NUMBER, false, "how many bytes at most", 0},
+    {"encoding", RPC_TEXT, false, "utf-8 or base64", 0},
+    END,
+};
+
+static const struct rpc_param write_params[] = {
+    FILE_PARAMS,
+    {"content", RPC_TEXT, true, "what it is to hold", 0},
+    {"encoding", RPC_TEXT, false, "utf-8 or base64", 0},
+    {"append", RPC_FLAG, false, "keep what it holds already", 0},
+    {"mode", RPC_NUMBER, false, "permissions of a new file, as a number", 0},
+    END,
+};
+
+static const struct rpc_param list_params[] = {
+    FILE_PARAMS,
+    {"depth", RPC_NUMBER, false, "how many folders deep (1)", 0},
+    END,
+};
+
+static const struct rpc_param remove_params[] = {
+    FILE_PARAMS,
+    {"recursive", RPC_FLAG, false, "folders with all they hold", 0},
+    END,
+};
+
+const struct rpc_method rpc_methods[] = {
+    {"sandbox.start", method_start, RPC_ONE, start_params, "Start a sandbox.",
+     "a sentence; also when it runs already with that image"},
+    {"sandbox.stop", method_stop, RPC_ONE, NULL, "End a sandbox.",
+     "a sentence, when the sandbox is gone"},
+    {"sandbox.pause", method_pause, RPC_ONE, NULL, "Freeze a sandbox.", "a sentence"},
+    {"sandbox.resume", method_resume, RPC_ONE, NULL, "Let a frozen sandbox go on.", "a sentence"},
+    {"sandbox.list", method_list, RPC_MANY, NULL, "List running sandboxes.",
+     "sandboxes: namespace, name, state, image, engine, cpus, memory_mb and more"},
+    {"sandbox.metrics.get", method_metrics, RPC_MANY, NULL, "Tell what sandboxes use.",
+     "sandboxes: namespace, name, running, cpu_usage (percent), memory_usage (MB), disk_usage "
+     "(bytes), engine"},
+    {"sandbox.repl.run", method_repl_run, RPC_ONE, code_params, "Run code in a live interpreter.",
+     "status, output, results, error, verdict"},
+    {"sandbox.repl.stream", method_repl_stream, RPC_ONE, code_params,
+     "Run code and tell what it prints as it prints it.", "server-sent events"},
+    {"sandbox.command.run", method_command_run, RPC_ONE, command_params, "Run a command.",
+     "exit_code, success, output, verdict"},
+    {"sandbox.file.read", method_file_read, RPC_ONE, read_params, "Read a file.",
+     "content, encoding, size"},
+    {"sandbox.file.write", method_file_write, RPC_ONE, write_params,
+     "Write a file; folders on the way are made.", "success"},
+    {"sandbox.file.list", method_file_list, RPC_ONE, list_params, "List a folder.", "entries"},
+    {"sandbox.file.remove", method_file_remove, RPC_ONE, remove_params, "Remove a file or folder.",
+     "success"},
+    {"rpc.discover", method_discover, RPC_NONE, NULL, "Describe all methods.",
+     "an OpenRPC document"},
+    END,
+};
+_Static_assert(sizeof rpc_methods / sizeof rpc_methods[0] <= FIGURES_METHODS, "room to count them");
