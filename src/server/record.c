@@ -35,7 +35,7 @@ static void count(struct server *server, const struct http_request *request,
 static enum log_level level_of(const struct http_request *request)
 {
     bool is_probe =
-        request->route && strcmp(request->route->method, "GET") == 0 &&
+        request->route && strcmp(request->method, "GET") == 0 &&
         (strcmp(request->path, "/api/v1/health") == 0 || strcmp(request->path, "/metrics") == 0);
     return is_probe && request->status == 200 ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO;
 }
