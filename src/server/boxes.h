@@ -28,7 +28,8 @@ struct box {
     struct sandbox_client client;
     struct launch launch;
     struct client_call starting;
-    bool is_ready; /* OP_START has ended well, or it was running already */
+    unsigned proxied; /* connections to its ports that pass through the server */
+    bool is_ready;    /* OP_START has ended well, or it was running already */
     struct box_waiter *for_start;
     struct box_waiter *for_end;
     struct box *next;
