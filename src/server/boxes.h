@@ -35,7 +35,8 @@ struct box {
     uint64_t heard;      /* bytes that had come from its keeper when the timer was set */
     struct client_call ping;
     bool is_pinging;
-    bool is_ready; /* OP_START has ended well, or it was running already */
+    unsigned proxied; /* connections to its ports that pass through the server */
+    bool is_ready;    /* OP_START has ended well, or it was running already */
     struct box_waiter *for_start;
     struct box_waiter *for_end;
     struct box *next;

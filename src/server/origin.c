@@ -46,8 +46,10 @@ static void refuse(struct http_request *request, const char *what, const char *h
 
 static void answer_preflight(struct http_request *request)
 {
-    http_add_header(request, "Access-Control-Allow-Methods", "GET, POST, PUT, DELETE");
-    http_add_header(request, "Access-Control-Allow-Headers", "authorization, accept, content-type");
+    http_add_header(request, "Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE");
+    http_add_header(request, "Access-Control-Allow-Headers",
+                    "authorization, proxy-authorization, accept, content-type, range, if-range, "
+                    "if-none-match");
     http_add_header(request, "Access-Control-Max-Age", "600");
     http_answer(request, 204, NULL, NULL, 0);
 }
@@ -70,10 +72,12 @@ bool origin_admit(struct http_request *request)
     }
     if (origin) {
         http_add_header(request, "Access-Control-Allow-Origin", origin);
-        http_add_header(request, "Access-Control-Expose-Headers", "X-Request-Id");
+        http_add_header(request, "Access-Control-Expose-Headers",
+                        "ETag, Content-Range, Content-Disposition, X-Request-Id");
         http_add_header(request, "Vary", "Origin");
     }
-    if (strcmp(request->method, "OPTIONS") != 0)
+    if (strcmp(request->method, "OPTIONS") != 0 || !origin ||
+        !http_header(request, "Access-Control-Request-Method"))
         return true;
     answer_preflight(request);
     return false;

@@ -13,10 +13,14 @@
 #include "server/http/handshake.h"
 #include "server/relay.h"
 
+/* Leaves the other half of a sandbox's streams to commands and files. */
+#define CONNECTIONS_MAX 512
+
 struct proxy {
     struct relay relay;
     struct response response;
     struct proxy_target target;
+    struct box *box;
     bool is_pipe; /* after an answer 101 */
 };
 
@@ -145,6 +149,7 @@ static void on_end(struct client_call *call, const struct outcome *outcome)
     struct proxy *proxy = call->context;
     struct error err = outcome->error;
     proxy->relay.is_calling = false;
+    proxy->box->proxied--;
     if (err.code == ERROR_NONE)
         error_set(&err, ERROR_UNAVAILABLE, "the connection inside ended without an answer");
     if (proxy->relay.request)
@@ -203,10 +208,27 @@ static int find_target(struct http_request *request, struct proxy_target *target
     return 0;
 }
 
-static struct proxy *make(struct http_request *request, const struct proxy_target *target)
+/* NULL: the request is answered. */
+static struct box *find_box(struct http_request *request)
+{
+    struct error err;
+    struct box *box = path_box(request);
+    if (!box || box->proxied < CONNECTIONS_MAX)
+        return box;
+    error_set(&err, ERROR_LIMIT, "%d connections to ports of this sandbox are open already",
+              CONNECTIONS_MAX);
+    error_hint(&err, "try again when some have ended");
+    http_answer_error(request, 503, &err);
+    return NULL;
+}
+
+static struct proxy *make(struct http_request *request, struct box *box,
+                          const struct proxy_target *target)
 {
     struct proxy *proxy = xcalloc(1, sizeof *proxy);
     proxy->target = *target;
+    proxy->box = box;
+    box->proxied++;
     proxy->relay.request = request;
     proxy->relay.is_calling = true;
     response_init(&proxy->response, &answer_events, proxy, request->is_head);
@@ -229,10 +251,10 @@ void proxy_handle(struct http_request *request)
         http_answer_failure(request, &err);
         return;
     }
-    struct box *box = path_box(request);
+    struct box *box = find_box(request);
     if (!box)
         return;
-    struct proxy *proxy = make(request, &target);
+    struct proxy *proxy = make(request, box, &target);
     port_request_fields(&fields, target.port);
     call_start(&box->client, &proxy->relay.call, OP_CONNECT, &fields, &handlers, proxy);
     proxy_request_head(&head, request, &target);

@@ -174,6 +174,10 @@ class Refused(ServerTest):
                               "Access-Control-Request-Method: POST")
         self.assertEqual(answer.status, 204)
         self.assertIn("content-type", answer.headers["access-control-allow-headers"])
+        self.assertIn("PUT", answer.headers["access-control-allow-methods"])
+        self.assertEqual(answer.headers["access-control-allow-origin"], "http://localhost:3000")
+        self.assertEqual(answer.headers["vary"], "Origin")
+        self.assertEqual(self.request("OPTIONS", "/api/v1/rpc").status, 405)
         self.assertEqual(self.request("OPTIONS", "/api/v1/rpc", "Origin: http://evil").status, 403)
 
 

@@ -228,6 +228,21 @@ class Refused(ProxyTest):
                         "3\r\nabc\r\nxyz\r\n")
         self.assertEqual(connection.answer().status, 400)
 
+    def test_too_many_at_once(self):
+        waiting = [self.connect() for _ in range(512)]
+        for connection in waiting:
+            connection.send(self.head("GET", PROXY + "/silent"))
+        deadline = time.monotonic() + PATIENCE
+        while self.request("GET", PROXY + "/").status != 503 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(self.request("GET", PROXY + "/").status, 503)
+        self.assertEqual(self.run_in_box("echo", "still here"), "still here")
+        for connection in waiting:
+            connection.close()
+        while self.request("GET", PROXY + "/").status != 200 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(self.request("GET", PROXY + "/").status, 200)
+
     def test_clients_that_leave(self):
         for _ in range(30):
             with self.connect() as connection:

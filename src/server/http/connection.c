@@ -149,24 +149,34 @@ static bool is_full(const struct http_connection *connection)
            (connection->phase == PHASE_WORK && buf_length(&connection->in) > HTTP_WAITING_MAX);
 }
 
+static uint64_t deadline_of(const struct http_connection *connection)
+{
+    const struct http_limits *limits = &connection->server->limits;
+    if (connection->phase == PHASE_BODY)
+        return connection->began + limits->body_ms + connection->received / 10;
+    return writer_is_empty(&connection->writer)
+               ? 0
+               : uv_now(connection->server->loop) + limits->stall_ms;
+}
+
 /* The time that a handler takes is not the client's; a handler that takes nothing ends it too. */
 void connection_throttle(struct http_connection *connection)
 {
-    const struct http_limits *limits = &connection->server->limits;
+    const struct http_request *request = connection->request;
     uint64_t now = uv_now(connection->server->loop);
     if (connection->phase == PHASE_CLOSED || is_full(connection) == connection->is_full)
         return;
     connection->is_full = !connection->is_full;
     if (connection->is_full) {
         connection->full_at = now;
-        if (connection->phase == PHASE_BODY)
-            connection->deadline = now + limits->stall_ms;
+        if (request->unconsumed >= HTTP_WINDOW)
+            connection->deadline = now + connection->server->limits.stall_ms;
         uv_read_stop((uv_stream_t *)&connection->tcp);
         return;
     }
-    if (connection->phase == PHASE_BODY) {
+    if (request) {
         connection->began += now - connection->full_at;
-        connection->deadline = connection->began + limits->body_ms + connection->received / 10;
+        connection->deadline = deadline_of(connection);
     }
     uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read);
 }

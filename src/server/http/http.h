@@ -96,7 +96,8 @@ struct http_limits {
     uint64_t head_ms;  /* for a request's head to arrive, and for a TLS handshake */
     uint64_t body_ms;  /* for its body, and a second more for each 10 KB */
     uint64_t idle_ms;  /* between requests */
-    uint64_t stall_ms; /* without a client taking a byte of its answer */
+    uint64_t stall_ms; /* without a client taking a byte of its answer, or a handler of its body */
+    uint64_t ping_ms;  /* a silent WebSocket is sent a ping, and ended after as long again */
 };
 
 struct http_server {

@@ -43,7 +43,8 @@ void http_init(struct http_server *server, uv_loop_t *loop, const struct http_ro
                    .head_ms = 10000,
                    .body_ms = 30000,
                    .idle_ms = 75000,
-                   .stall_ms = 60000},
+                   .stall_ms = 60000,
+                   .ping_ms = 30000},
     };
     ssize_t ignored = getrandom(&server->id_prefix, sizeof server->id_prefix, 0);
     (void)ignored;

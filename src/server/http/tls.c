@@ -148,7 +148,7 @@ void tls_take(struct http_connection *connection, const uint8_t *bytes, size_t l
     int got = 1;
     buf_append(&connection->cipher, bytes, length);
     ERR_clear_error();
-    while (got > 0 && connection->phase != PHASE_CLOSED) {
+    while (got > 0 && connection->phase < PHASE_LAST) {
         bool was_ready = SSL_is_init_finished(connection->tls);
         got = SSL_read(connection->tls, server->read_buffer, sizeof server->read_buffer);
         if (!was_ready && SSL_is_init_finished(connection->tls))
@@ -156,7 +156,7 @@ void tls_take(struct http_connection *connection, const uint8_t *bytes, size_t l
         if (got > 0)
             feed_bytes(connection, (const uint8_t *)server->read_buffer, (size_t)got);
     }
-    if (connection->phase == PHASE_CLOSED)
+    if (connection->phase >= PHASE_LAST)
         return;
     int problem = SSL_get_error(connection->tls, got);
     connection_flush(connection);
@@ -164,8 +164,7 @@ void tls_take(struct http_connection *connection, const uint8_t *bytes, size_t l
         connection_end(connection);
     else if (problem != SSL_ERROR_WANT_READ)
         connection_close(connection);
-    if (buf_length(&connection->cipher) == 0)
-        buf_free(&connection->cipher);
+    buf_free(&connection->cipher);
 }
 
 void tls_encrypt(struct http_connection *connection)

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "server/http/handshake.h"
 
-#define PING_MS 30000
 #define CLOSE_MS 5000
 /* A message may come in so many pieces; each costs memory of its own. */
 #define FRAGMENTS_MAX 4096
@@ -241,7 +240,8 @@ static struct websocket *make(struct http_request *request, size_t message_max)
     wslay_event_config_set_max_recv_msg_length(socket->frames, message_max);
     uv_timer_init(request->server->loop, &socket->timer);
     socket->timer.data = socket;
-    uv_timer_start(&socket->timer, on_timer, PING_MS, PING_MS);
+    uint64_t ping_ms = request->server->limits.ping_ms;
+    uv_timer_start(&socket->timer, on_timer, ping_ms, ping_ms);
     return socket;
 }
 
