@@ -24,7 +24,7 @@ static const struct rpc_param config_members[] = {
     {"volumes", RPC_TEXTS, false, "folders of the server that it allows, as HOST:GUEST[:ro]", 0},
     {"network", RPC_TEXT, false, "where it may connect to: none, public, or names with commas", 0},
     {"workdir", RPC_TEXT, false, "the folder that commands and code start in", 0},
-    {"user", RPC_TEXT, false, "who runs commands and code", 0},
+    {"user", RPC_TEXT, false, "who runs commands", 0},
     END,
 };
 
