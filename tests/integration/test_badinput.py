@@ -57,6 +57,7 @@ class BadInput(ServerTest):
                 with Connection(self.port) as connection:
                     connection.send(heads[number % len(heads)] + "\r\n\r\n")
                     connection.is_at_end()
+                self.doCleanups()  # closes the connections
         barrage(50)
         before = self.memory()
         barrage(400)
