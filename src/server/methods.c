@@ -2,86 +2,85 @@
  * method runs; rpc.discover shows the table to clients. */
 #include "server/rpc.h"
 
-#define END                                                                                        \
-    {                                                                                              \
-        0                                                                                          \
-    }
-
 static const struct rpc_param config_members[] = {
-    {"image", RPC_TEXT, false, "the image, such as microsandbox/python; a new sandbox needs it", 0},
-    {"engine", RPC_TEXT, false, "what isolates it: vm or jail, if the server allows it", 0},
-    {"memory", RPC_NUMBER, false, "MB of memory (1024)", 0},
-    {"cpus", RPC_NUMBER, false, "processors (1)", 0},
-    {"cpu_limit", RPC_NUMBER, false, "percent of one processor of the host at most", 0},
-    {"disk", RPC_NUMBER, false, "MB of disk (8192)", 0},
-    {"processes", RPC_NUMBER, false, "processes and threads at once (1024)", 0},
-    {"open_files", RPC_NUMBER, false, "open files of each process (65536)", 0},
-    {"output_limit", RPC_NUMBER, false, "bytes of output of a call that says nothing itself", 0},
-    {"idle_timeout", RPC_NUMBER, false, "seconds without a call after which it ends", 0},
-    {"lifetime", RPC_NUMBER, false, "seconds after which it ends", 0},
-    {"envs", RPC_TEXTS, false, "environment, as NAME=value", 0},
-    {"ports", RPC_TEXTS, false, "ports of 127.0.0.1 that lead inside, as HOST:GUEST", 0},
-    {"volumes", RPC_TEXTS, false, "folders of the server that it allows, as HOST:GUEST[:ro]", 0},
-    {"network", RPC_TEXT, false, "where it may connect to: none, public, or names with commas", 0},
-    {"workdir", RPC_TEXT, false, "the folder that commands and code start in", 0},
-    {"user", RPC_TEXT, false, "who runs commands and code", 0},
-    END,
+    {"image", RPC_TEXT, false, "the image, such as microsandbox/python; a new sandbox needs it",
+     NULL},
+    {"engine", RPC_TEXT, false, "what isolates it: vm or jail, if the server allows it", NULL},
+    {"memory", RPC_NUMBER, false, "MB of memory (1024)", NULL},
+    {"cpus", RPC_NUMBER, false, "processors (1)", NULL},
+    {"cpu_limit", RPC_NUMBER, false, "percent of one processor of the host at most", NULL},
+    {"disk", RPC_NUMBER, false, "MB of disk (8192)", NULL},
+    {"processes", RPC_NUMBER, false, "processes and threads at once (1024)", NULL},
+    {"open_files", RPC_NUMBER, false, "open files of each process (65536)", NULL},
+    {"output_limit", RPC_NUMBER, false, "bytes of output of a call that says nothing itself", NULL},
+    {"idle_timeout", RPC_NUMBER, false, "seconds without a call after which it ends", NULL},
+    {"lifetime", RPC_NUMBER, false, "seconds after which it ends", NULL},
+    {"envs", RPC_TEXTS, false, "environment, as NAME=value", NULL},
+    {"ports", RPC_TEXTS, false, "ports of 127.0.0.1 that lead inside, as HOST:GUEST", NULL},
+    {"volumes", RPC_TEXTS, false, "folders of the server that it allows, as HOST:GUEST[:ro]", NULL},
+    {"network", RPC_TEXT, false, "where it may connect to: none, public, or names with commas",
+     NULL},
+    {"workdir", RPC_TEXT, false, "the folder that commands and code start in", NULL},
+    {"user", RPC_TEXT, false, "who runs commands", NULL},
+    {0},
 };
 
 static const struct rpc_param start_params[] = {
     {"config", RPC_OBJECT, false, "what the sandbox is to be", config_members},
-    END,
+    {0},
 };
 
 static const struct rpc_param code_params[] = {
-    {"language", RPC_TEXT, true, "python, node or javascript, as the image has it", 0},
-    {"code", RPC_TEXT, true, "the code, of any length and shape", 0},
-    {"timeout", RPC_NUMBER, false, "seconds", 0},
-    {"context", RPC_TEXT, false, "a live interpreter other than the first one", 0},
-    END,
+    {"language", RPC_TEXT, true, "python, node or javascript, as the image has it", NULL},
+    {"code", RPC_TEXT, true, "the code, of any length and shape", NULL},
+    {"timeout", RPC_NUMBER, false, "seconds", NULL},
+    {"context", RPC_TEXT, false, "a live interpreter other than the first one", NULL},
+    {0},
 };
 
 static const struct rpc_param command_params[] = {
-    {"command", RPC_TEXT, true, "the program", 0},
-    {"args", RPC_TEXTS, false, "its arguments", 0},
-    {"timeout", RPC_NUMBER, false, "seconds", 0},
-    {"cwd", RPC_TEXT, false, "the folder to start in", 0},
-    END,
+    {"command", RPC_TEXT, true, "the program", NULL},
+    {"args", RPC_TEXTS, false, "its arguments", NULL},
+    {"timeout", RPC_NUMBER, false, "seconds", NULL},
+    {"cwd", RPC_TEXT, false, "the folder to start in", NULL},
+    {0},
 };
 
-#define FILE_PARAMS                                                                                \
-    {"path", RPC_TEXT, true, "the file or folder", 0}, {"user", RPC_TEXT, false, "who acts", 0},   \
-    {                                                                                              \
-        "cwd", RPC_TEXT, false, "where a relative path begins", 0                                  \
-    }
-
 static const struct rpc_param read_params[] = {
-    FILE_PARAMS,
-    {"offset", RPC_NUMBER, false, "where to begin", 0},
-    {"length", RPC_NUMBER, false, "how many bytes at most", 0},
-    {"encoding", RPC_TEXT, false, "utf-8 or base64", 0},
-    END,
+    {"path", RPC_TEXT, true, "the file or folder", NULL},
+    {"user", RPC_TEXT, false, "who acts", NULL},
+    {"cwd", RPC_TEXT, false, "where a relative path begins", NULL},
+    {"offset", RPC_NUMBER, false, "where to begin", NULL},
+    {"length", RPC_NUMBER, false, "how many bytes at most", NULL},
+    {"encoding", RPC_TEXT, false, "utf-8 or base64", NULL},
+    {0},
 };
 
 static const struct rpc_param write_params[] = {
-    FILE_PARAMS,
-    {"content", RPC_TEXT, true, "what it is to hold", 0},
-    {"encoding", RPC_TEXT, false, "utf-8 or base64", 0},
-    {"append", RPC_FLAG, false, "keep what it holds already", 0},
-    {"mode", RPC_NUMBER, false, "permissions of a new file, as a number", 0},
-    END,
+    {"path", RPC_TEXT, true, "the file or folder", NULL},
+    {"user", RPC_TEXT, false, "who acts", NULL},
+    {"cwd", RPC_TEXT, false, "where a relative path begins", NULL},
+    {"content", RPC_TEXT, true, "what it is to hold", NULL},
+    {"encoding", RPC_TEXT, false, "utf-8 or base64", NULL},
+    {"append", RPC_FLAG, false, "keep what it holds already", NULL},
+    {"mode", RPC_NUMBER, false, "permissions of a new file, as a number", NULL},
+    {0},
 };
 
 static const struct rpc_param list_params[] = {
-    FILE_PARAMS,
-    {"depth", RPC_NUMBER, false, "how many folders deep (1)", 0},
-    END,
+    {"path", RPC_TEXT, true, "the file or folder", NULL},
+    {"user", RPC_TEXT, false, "who acts", NULL},
+    {"cwd", RPC_TEXT, false, "where a relative path begins", NULL},
+    {"depth", RPC_NUMBER, false, "how many folders deep (1)", NULL},
+    {0},
 };
 
 static const struct rpc_param remove_params[] = {
-    FILE_PARAMS,
-    {"recursive", RPC_FLAG, false, "folders with all they hold", 0},
-    END,
+    {"path", RPC_TEXT, true, "the file or folder", NULL},
+    {"user", RPC_TEXT, false, "who acts", NULL},
+    {"cwd", RPC_TEXT, false, "where a relative path begins", NULL},
+    {"recursive", RPC_FLAG, false, "folders with all they hold", NULL},
+    {0},
 };
 
 const struct rpc_method rpc_methods[] = {
@@ -111,6 +110,6 @@ const struct rpc_method rpc_methods[] = {
      "success"},
     {"rpc.discover", method_discover, RPC_NONE, NULL, "Describe all methods.",
      "an OpenRPC document"},
-    END,
+    {0},
 };
 _Static_assert(sizeof rpc_methods / sizeof rpc_methods[0] <= FIGURES_METHODS, "room to count them");

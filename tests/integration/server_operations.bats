@@ -41,9 +41,9 @@ server_process() {
 
 @test "a sandbox is what its settings say" {
     start box "'envs': ['A=b c'], 'workdir': '/tmp', 'user': 'root', 'processes': 200, 'open_files': 300, 'cpus': 1, 'memory': 512"
-    assert_equal "$(client "print(c.run('box', 'import os; print(os.environ[\"A\"], os.getcwd(), os.getuid())'))")" \
-        "b c /tmp 0"
-    assert_equal "$(client "print(c.call('sandbox.command.run', sandbox='box', command='sh', args=['-c', 'ulimit -n'])['output'][0]['text'])")" 300
+    assert_equal "$(client "print(c.run('box', 'import os; print(os.environ[\"A\"], os.getcwd())'))")" \
+        "b c /tmp"
+    assert_equal "$(client "print(c.call('sandbox.command.run', sandbox='box', command='sh', args=['-c', 'echo \$(id -u) \$(ulimit -n) \$(pwd)'])['output'][0]['text'])")" "0 300 /tmp"
     assert_equal "$(client "print([(s['engine'], s['memory_mb']) for s in c.call('sandbox.list')['sandboxes']])")" \
         "[('$ENGINE', 512)]"
     assert_equal "$(client "print([s['engine'] for s in c.call('sandbox.metrics.get')['sandboxes']])")" \
