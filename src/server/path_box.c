@@ -4,15 +4,19 @@
 #include "sandbox/config.h"
 #include "server/context.h"
 #include "server/keys.h"
+#include "server/record.h"
 
-static int check(const struct http_request *request, const char *namespace, const char *name,
+static int check(struct http_request *request, const char *namespace, const char *name,
                  struct error *err)
 {
     if (sandbox_check_name("namespace", namespace, err) < 0 ||
         sandbox_check_name("sandbox name", name, err) < 0)
         return -1;
-    if (strcmp(request->scope, KEY_ALL_NAMESPACES) == 0 || strcmp(request->scope, namespace) == 0)
+    if (strcmp(request->scope, KEY_ALL_NAMESPACES) == 0 ||
+        strcmp(request->scope, namespace) == 0) {
+        record_note(request, namespace, name);
         return 0;
+    }
     error_set(err, ERROR_DENIED, "this key is not good for namespace %s", namespace);
     return error_hint(err, "use a key that is good for it");
 }

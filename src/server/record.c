@@ -17,6 +17,13 @@ struct record *record_of(struct http_request *request)
     return request->record;
 }
 
+void record_note(struct http_request *request, const char *namespace, const char *sandbox)
+{
+    struct record *record = record_of(request);
+    snprintf(record->namespace, sizeof record->namespace, "%s", namespace);
+    snprintf(record->sandbox, sizeof record->sandbox, "%s", sandbox);
+}
+
 static void count(struct server *server, const struct http_request *request,
                   const struct record *record, uint64_t duration_us)
 {

@@ -13,5 +13,7 @@ struct record {
 
 /* The request's, made when it has none. */
 struct record *record_of(struct http_request *request);
+/* Which sandbox it is about, once the caller may know of it; both may be "". */
+void record_note(struct http_request *request, const char *namespace, const char *sandbox);
 /* Of a request that is over: counts it, logs it, and forgets its record. */
 void record_close(struct http_request *request);

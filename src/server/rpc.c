@@ -154,7 +154,6 @@ static int check_names(struct rpc_call *call, enum rpc_scope scope, struct error
 
 static int check_scope(struct rpc_call *call, enum rpc_scope scope, struct error *err)
 {
-    struct record *record = record_of(call->request);
     bool all = strcmp(call->request->scope, KEY_ALL_NAMESPACES) == 0;
     call->namespace = all ? SANDBOX_DEFAULT_NAMESPACE : call->request->scope;
     if (scope == RPC_NONE)
@@ -165,9 +164,8 @@ static int check_scope(struct rpc_call *call, enum rpc_scope scope, struct error
         error_set(err, ERROR_DENIED, "this key is not good for namespace %s", call->namespace);
         return error_hint(err, "leave \"namespace\" out, or use a key that is good for it");
     }
-    if (strcmp(call->namespace, "*") != 0)
-        snprintf(record->namespace, sizeof record->namespace, "%s", call->namespace);
-    snprintf(record->sandbox, sizeof record->sandbox, "%s", call->name ? call->name : "");
+    bool is_one = strcmp(call->namespace, "*") != 0;
+    record_note(call->request, is_one ? call->namespace : "", call->name ? call->name : "");
     return 0;
 }
 

@@ -174,6 +174,7 @@ void http_pipe_begin(struct http_request *request, const char *protocol)
 
 void http_pipe_send(struct http_request *request, const void *bytes, size_t length)
 {
+    request->sent += length;
     buf_append(out_of(request), bytes, length);
     connection_flush(request->connection);
 }
