@@ -1,7 +1,7 @@
 /* What a running server has; request->server->context points to it. */
 #pragma once
 
-#include "server/boxes.h"
+#include "sandbox/boxes.h"
 #include "server/http/http.h"
 #include "server/server.h"
 

@@ -1,4 +1,4 @@
-#include "server/boxes.h"
+#include "sandbox/boxes.h"
 
 #include <string.h>
 
