@@ -27,7 +27,8 @@ static void on_gone(struct box_waiter *waiter, const struct error *err)
     struct stopping *stopping = waiter->context;
     struct box_waiter *caller = stopping->caller;
     uv_close((uv_handle_t *)&stopping->patience, on_timer_closed);
-    caller->done(caller, err);
+    if (caller)
+        caller->done(caller, err);
 }
 
 /* The name is free once the keeper has closed its connection, which follows. */

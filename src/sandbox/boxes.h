@@ -47,5 +47,6 @@ struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config
 void box_await_start(struct box *box, struct box_waiter *waiter);
 /* Waits until the keeper has closed its connection: its name is free then. */
 void box_await_end(struct box *box, struct box_waiter *waiter);
-/* Ends the sandbox and waits for that; a keeper that does not answer in time is killed. */
+/* Ends the sandbox and waits for that; a keeper that does not answer in time is killed. The
+ * waiter may be NULL. */
 void box_stop(struct box *box, struct box_waiter *waiter);
