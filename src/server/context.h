@@ -4,6 +4,7 @@
 #include "sandbox/boxes.h"
 #include "server/http/http.h"
 #include "server/server.h"
+#include "session/sessions.h"
 
 struct server {
     uv_loop_t loop;
@@ -12,6 +13,8 @@ struct server {
     struct http_server http;
     struct launcher launcher;
     struct boxes boxes;
+    struct session_settings session_settings;
+    struct sessions *sessions;
     uv_signal_t term, interrupt, hangup;
     uv_timer_t grace; /* for requests under way when the server is to end */
     bool is_loopback;

@@ -9,8 +9,10 @@
 #include "server/keys.h"
 
 enum scope {
-    ONE,  /* "sandbox" names one, in "namespace" or the default one */
-    MANY, /* "sandbox" may be left out, "namespace" may be "*" */
+    ONE,   /* "sandbox" names one, in "namespace" or the default one */
+    MANY,  /* "sandbox" may be left out, "namespace" may be "*" */
+    SPACE, /* "namespace" alone, or the default one */
+    ALL,   /* the whole server: wants a key for all namespaces */
 };
 
 static const struct method {
@@ -31,6 +33,22 @@ static const struct method {
     {"sandbox.file.write", method_file_write, ONE},
     {"sandbox.file.list", method_file_list, ONE},
     {"sandbox.file.remove", method_file_remove, ONE},
+    {"session.start", method_session_start, SPACE},
+    {"session.run_code", method_session_run_code, SPACE},
+    {"session.run_command", method_session_run_command, SPACE},
+    {"session.stop", method_session_stop, SPACE},
+    {"session.get", method_session_get, SPACE},
+    {"session.touch", method_session_touch, SPACE},
+    {"session.list", method_session_list, MANY},
+    {"session.statistics", method_session_statistics, MANY},
+    {"session.volumes", method_session_volumes, MANY},
+    {"session.tasks.pause", method_tasks_pause, ALL},
+    {"session.tasks.resume", method_tasks_resume, ALL},
+    {"session.tasks.restart", method_tasks_restart, ALL},
+    {"session.tasks.status", method_tasks_status, ALL},
+    {"session.tasks.health", method_tasks_health, ALL},
+    {"session.orphans.clean", method_orphans_clean, ALL},
+    {"session.shutdown", method_session_shutdown, ALL},
 };
 #define METHODS (sizeof methods / sizeof methods[0])
 
@@ -125,6 +143,12 @@ void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *
     answer(call, describe_error(code, err));
 }
 
+void rpc_fail_data(struct rpc_call *call, enum rpc_code code, const char *message, json_t *data)
+{
+    answer(call, json_pack("{s:{s:i, s:s, s:o}}", "error", "code", (int)code, "message", message,
+                           "data", data));
+}
+
 void rpc_refuse(struct http_request *request, enum rpc_code code, const struct error *err)
 {
     json_t *message = describe_error(code, err);
@@ -146,20 +170,35 @@ struct box *rpc_box(struct rpc_call *call)
     return box;
 }
 
+static int check_sandbox(struct rpc_call *call, enum scope scope, struct error *err)
+{
+    int result = 0;
+    if (scope == ONE)
+        result = rpc_need_text(call, "sandbox", &call->name, err);
+    else if (scope == MANY)
+        result = rpc_text(call, "sandbox", &call->name, err);
+    if (result == 0 && (scope != MANY || strcmp(call->namespace, "*") != 0))
+        result = sandbox_check_name("namespace", call->namespace, err);
+    if (result == 0 && call->name)
+        result = sandbox_check_name("sandbox name", call->name, err);
+    return result;
+}
+
 static int check_scope(struct rpc_call *call, enum scope scope, struct error *err)
 {
     bool all = strcmp(call->request->scope, KEY_ALL_NAMESPACES) == 0;
     call->namespace = all ? SANDBOX_DEFAULT_NAMESPACE : call->request->scope;
-    if (rpc_text(call, "namespace", &call->namespace, err) < 0)
+    if (scope == ALL) {
+        if (all)
+            return 0;
+        error_set(err, ERROR_DENIED, "this key is good for one namespace, not for all");
+        return error_hint(err, "msb server keygen --namespace '*' makes one that is");
+    }
+    if (rpc_text(call, "namespace", &call->namespace, err) < 0 ||
+        check_sandbox(call, scope, err) < 0)
         return -1;
-    int result = scope == ONE ? rpc_need_text(call, "sandbox", &call->name, err)
-                              : rpc_text(call, "sandbox", &call->name, err);
-    if (result == 0 && (scope == ONE || strcmp(call->namespace, "*") != 0))
-        result = sandbox_check_name("namespace", call->namespace, err);
-    if (result == 0 && call->name)
-        result = sandbox_check_name("sandbox name", call->name, err);
-    if (result < 0 || all || strcmp(call->namespace, call->request->scope) == 0)
-        return result;
+    if (all || strcmp(call->namespace, call->request->scope) == 0)
+        return 0;
     error_set(err, ERROR_DENIED, "this key is not good for namespace %s", call->namespace);
     return error_hint(err, "leave \"namespace\" out, or use a key that is good for it");
 }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/home.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/context.h"
@@ -29,8 +30,18 @@ static int check_tls(const struct server_options *options, struct error *err)
     return result;
 }
 
+static int check_sessions(struct error *err)
+{
+    struct session_settings settings;
+    int result = session_settings_read(&settings, err);
+    session_settings_free(&settings);
+    return result;
+}
+
 int server_check(const struct server_options *options, struct error *err)
 {
+    if (check_sessions(err) < 0)
+        return -1;
     if (check_tls(options, err) < 0)
         return -1;
     if (options->key && keys_check_secret(options->key, err) < 0)
@@ -180,6 +191,15 @@ static void prepare(struct server *server, const struct server_options *options)
     server->http.context = server;
 }
 
+static int open_sessions(struct server *server, struct error *err)
+{
+    cleanup_free char *path = home_path("server/sessions.db");
+    if (session_settings_read(&server->session_settings, err) < 0)
+        return -1;
+    server->sessions = sessions_open(&server->boxes, &server->session_settings, path, err);
+    return server->sessions ? 0 : -1;
+}
+
 int server_run(const struct server_options *options,
                void (*ready)(const struct server_info *info, void *context), void *context,
                struct error *err)
@@ -194,7 +214,7 @@ int server_run(const struct server_options *options,
     raise_descriptor_limit();
     prepare(server, options);
     if (load_tls(server, err) < 0 || find_secret(server, err) < 0 || listen_on(server, err) < 0 ||
-        launcher_watch(&server->launcher, &server->loop, err) < 0)
+        launcher_watch(&server->launcher, &server->loop, err) < 0 || open_sessions(server, err) < 0)
         return -1;
     watch_signals(server);
     announce(server, &info);
@@ -202,6 +222,8 @@ int server_run(const struct server_options *options,
         return -1;
     ready(&info, context);
     uv_run(&server->loop, UV_RUN_DEFAULT);
+    sessions_close(server->sessions);
+    session_settings_free(&server->session_settings);
     SSL_CTX_free(server->http.tls);
     free(server->secret);
     return 0;

@@ -131,7 +131,7 @@ struct session *session_find(struct sessions *sessions, const char *namespace, c
 
 bool session_is_usable(const struct session *session)
 {
-    return session->box && !session->box->client.link.is_closing;
+    return session->box && !session->is_starting && !session->box->client.link.is_closing;
 }
 
 void session_grant(struct session *session, struct session_lease *lease)
