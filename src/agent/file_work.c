@@ -7,11 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "proto/protocol.h"
+
+/* Of <linux/openat2.h>, which musl does not bring. */
+#define RESOLVE_BENEATH 0x08
 
 #define TEMPORARY ".msb-"
 #define TEMPORARY_OVER TEMPORARY "over-"
@@ -89,6 +93,16 @@ int file_work_commit(const char *path, struct error *err)
     temporary = NULL;
     hold_terminate(false);
     return result;
+}
+
+int file_work_open(const struct file_request *request, int flags)
+{
+    struct {
+        uint64_t flags, mode, resolve;
+    } how = {.flags = (uint64_t)flags, .resolve = RESOLVE_BENEATH};
+    if (!request->beneath)
+        return open(request->path, flags);
+    return (int)syscall(SYS_openat2, AT_FDCWD, request->path, &how, sizeof how);
 }
 
 int file_work_make_parents(const struct file_request *request, const char *path, struct error *err)
