@@ -80,6 +80,8 @@ static const struct number {
      1ull << 40, "bytes"},
     {"MSB_MAX_DOWNLOAD_BYTES", offsetof(struct session_settings, max_download), 1ull << 30, 1,
      1ull << 40, "bytes"},
+    {"MSB_ARTIFACT_URL_LIFETIME", offsetof(struct session_settings, url_s), 3600, 1, FOR_YEARS,
+     "seconds"},
 };
 
 static int read_number(struct session_settings *settings, const struct number *number,

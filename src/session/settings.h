@@ -41,6 +41,7 @@ struct session_settings {
     uint64_t max_memory_mb; /* of all together; 0: any */
     uint64_t max_upload;    /* bytes of a file that comes in */
     uint64_t max_download;  /* and of one that goes out */
+    uint64_t url_s;         /* how long the address of an artifact is good where keys are needed */
     bool evict;             /* the one that was not used for longest makes room for a new one */
     char **volumes;         /* HOST:GUEST[:ro] of every session */
     char **volume_roots;    /* clients may share what lies below these folders of the host */

@@ -56,15 +56,16 @@ class Beneath(FileTest):
                 "ln -s /run /run/data/folder; ln -s sub/file /run/data/fine")
 
     def test_what_is_inside_can_be_had(self):
-        for path in "sub/file", "./sub/../sub/file", "fine":
+        for path in "sub/file", "./sub//./file":
             self.assertEqual(self.read(path, **self.INSIDE), b"inside")
         self.assertEqual(self.stat("sub/file", **self.INSIDE)["size"], 6)
         self.assertEqual(self.stat("absolute", **self.INSIDE)["type"], "link")
         self.assertEqual(self.paths("sub", **self.INSIDE), ["sub/file"])
+        self.assertIn("./sub", self.paths(".", **self.INSIDE))
 
     def test_nothing_leads_out(self):
         for path in ("/run/secret", "../secret", "sub/../../secret", "absolute", "relative",
-                     "folder/secret", "/run/data/sub/file", "/proc/self/root/run/secret"):
+                     "folder/secret", "fine", "/run/data/sub/file", "sub/../sub/file", "/proc/self/root/run/secret"):
             with self.subTest(path=path):
                 self.assertEqual(self.do(FILE_READ, path, **self.INSIDE).end["verdict"], "error")
         for path in "folder/secret", "../secret":
