@@ -10,6 +10,8 @@
 #define RECORD_BYTES_MAX (48u << 20)
 #define RECORDS_MAX 20000
 #define FIELDS_MAX FRAME_MAX
+/* More output comes than is kept, so that one loud stream leaves the other one its part. */
+#define OUTPUT_ROOM (8u << 20)
 
 static void run_free(struct session_run *run)
 {
@@ -60,6 +62,8 @@ static void keep_outcome(struct session_run *run, const struct outcome *outcome)
 {
     run->outcome = *outcome;
     run->outcome.status = run->outcome.killed = NULL;
+    if (outcome->output_bytes > 0)
+        run->truncated[0] = run->truncated[1] = true;
     if (!run->is_full)
         return;
     run->outcome.verdict = VERDICT_ERROR;
@@ -92,8 +96,7 @@ void run_finish(struct session_run *run)
 
 static void describe(const struct session_run *run, struct buf *fields)
 {
-    /* More than is kept, so that one loud stream leaves the other one its part. */
-    uint64_t limit = 2 * (uint64_t)run->output_max + 1;
+    uint64_t limit = 2 * (uint64_t)run->output_max + OUTPUT_ROOM;
     const char *language = run->language ? run->language : session_language(run->lease.session);
     if (run->argv)
         exec_request_fields(fields, &(struct exec_request){.argv = run->argv,

@@ -247,7 +247,7 @@ static void on_started(struct box_waiter *waiter, const struct error *err)
     }
     session->facts.state = SESSION_READY;
     session->facts.accessed = clock_monotonic_ms();
-    session_mark(session);
+    session_save(session);
     session_serve(session);
 }
 

@@ -13,11 +13,12 @@
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-/* Those without a running sandbox stay in the store for the sweep. */
+/* Of one that was being made nobody has heard yet. What is not taken is left to the sweep. */
 static void take_row(void *context, const struct store_row *row)
 {
     struct sessions *sessions = context;
-    if (row->state != SESSION_STOPPED && session_restore(sessions, row))
+    bool is_known = row->state != SESSION_STOPPED && row->state != SESSION_CREATING;
+    if (is_known && session_restore(sessions, row))
         log_info("session %s/%s goes on", row->namespace, row->id);
 }
 
