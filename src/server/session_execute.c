@@ -1,7 +1,10 @@
 /* …/sandbox/execute */
+#include <string.h>
+
 #include "server/rest.h"
 #include "server/rpc.h"
 #include "server/session_output.h"
+#include "server/session_pictures.h"
 
 static void on_left(struct rest *rest)
 {
@@ -13,10 +16,14 @@ static void on_ended(void *context, const struct run_result *result,
                      const struct session_failure *failure)
 {
     struct rest *rest = context;
-    if (result)
-        rest_answer(rest, output_of_run(rest->request, rest->namespace, result));
-    else
+    const char *images = json_string_value(json_object_get(rest->body, "images"));
+    json_t *answer = result ? output_of_run(rest->request, rest->namespace, result) : NULL;
+    if (!answer)
         rest_fail(rest, failure);
+    else if (images && strcmp(images, "url") == 0)
+        pictures_save(rest, answer, result->run_id);
+    else
+        rest_answer(rest, answer);
 }
 
 void session_rest_execute(struct http_request *request)

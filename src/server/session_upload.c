@@ -23,6 +23,7 @@ struct upload {
     char *folder; /* where files of a form go; of a body the folder or the file */
     struct multipart multipart;
     bool is_form, is_ready, has_ended, is_over;
+    bool wants_more; /* the form is not at its end, as far as it came */
     bool is_pumping; /* further up the stack */
     struct buf in;   /* came, not dealt with yet */
     /* The file under way. */
@@ -198,6 +199,7 @@ static bool step_form(struct upload *upload, struct error *err, int *result)
     int event = multipart_next(&upload->multipart, buf_data(&upload->in), buf_length(&upload->in),
                                &used, err);
     *result = event < 0 ? -1 : 0;
+    upload->wants_more = event == MULTIPART_MORE;
     if (event < 0 || event == MULTIPART_MORE)
         return false;
     if (event == MULTIPART_BYTES)
@@ -233,10 +235,10 @@ static int check_size(struct upload *upload, struct error *err)
 
 static int finish(struct upload *upload, struct error *err)
 {
-    if (!upload->has_ended || upload->is_writing || buf_length(&upload->in) > 0)
-        return 0;
-    if (!upload->is_over)
+    if (upload->has_ended && upload->wants_more && !upload->is_over)
         return error_set(err, ERROR_INVALID, "the body ends in the middle of the form");
+    if (!upload->has_ended || upload->is_writing || !upload->is_over)
+        return 0;
     if (json_array_size(upload->files) == 0)
         return error_set(err, ERROR_INVALID, "the form has no file");
     succeed(upload);

@@ -35,6 +35,14 @@ sessions() {
     sessions sessions.Volumes sessions.Settings sessions.Keys
 }
 
+@test "sessions over REST" {
+    sessions session_rest.Routes session_rest.Packages
+}
+
+@test "artifacts" {
+    sessions session_rest.Artifacts session_rest.SignedArtifacts
+}
+
 @test "sessions leave nothing behind" {
     assert_nothing_left
 }
