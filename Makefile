@@ -65,6 +65,7 @@ $(BUILD)/agent/%.o: %.c
 # Files that go into the program byte for byte.
 $(BUILD)/src/engine/agent_program.o: $(BUILD)/msb-agent
 $(BUILD)/src/image/recipes.o: $(wildcard images/*)
+$(BUILD)/src/server/openapi.o: src/server/openapi.json
 $(BUILD)/agent/src/agent/language.o: $(wildcard src/agent/runtimes/*)
 
 $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)

@@ -46,5 +46,7 @@ void session_rest_execute(struct http_request *request);
 void session_rest_download(struct http_request *request);
 void session_rest_files(struct http_request *request);
 void artifacts_get(struct http_request *request);
+/* openapi.c */
+void openapi_get(struct http_request *request);
 /* session_upload.c */
 void session_rest_upload(struct http_request *request);

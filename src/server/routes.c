@@ -37,6 +37,7 @@ const struct http_route server_routes[] = {
     {"GET", "/api/v1/sessions/{session_id}/sandbox/download", session_rest_download, 0},
     {"GET", "/api/v1/sessions/{session_id}/sandbox/files", session_rest_files, 0},
     {"POST", "/api/v1/sessions/{session_id}/sandbox/install", session_rest_install, BODY_MAX},
+    {"GET", "/api/v1/openapi.json", openapi_get, 0},
     {"GET", "/files/{session_id}", artifacts_get, 0},
     {"GET", "/files/{session_id}/*", artifacts_get, 0},
     {0},

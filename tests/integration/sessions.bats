@@ -43,6 +43,10 @@ sessions() {
     sessions session_rest.Artifacts session_rest.SignedArtifacts
 }
 
+@test "answers are as openapi.json says" {
+    sessions session_openapi.OpenApi
+}
+
 @test "sessions leave nothing behind" {
     assert_nothing_left
 }
