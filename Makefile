@@ -103,13 +103,14 @@ FUZZ_HOST    = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/sandbox/,c
                egress_policy.c link.c proxy_request.c records.c writer.c)
 FUZZ_frame   = $(FUZZ_HOST)
 FUZZ_proxy   = $(FUZZ_HOST)
+FUZZ_multipart = $(wildcard src/base/*.c) src/server/http/multipart.c
 FUZZ_http    = $(wildcard src/base/*.c) $(addprefix src/server/http/,parse.c route.c)
 FUZZ_websocket = $(wildcard src/base/*.c) $(addprefix src/server/http/,handshake.c parse.c websocket.c)
 FUZZ_response  = $(wildcard src/base/*.c) $(addprefix src/server/http/,parse.c response.c)
 FUZZ_agent   = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/agent/,account.c \
                exec_request.c file_request.c limits.c loop.c machine.c privileges.c scope.c settings.c \
                spawn.c)
-fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http fuzz-websocket \
+fuzz: fuzz-multipart fuzz-frame fuzz-agent fuzz-proxy fuzz-http fuzz-websocket \
       fuzz-response
 fuzz-%:
 	@tools/install-packages clang libclang-rt-14-dev

@@ -8,6 +8,10 @@ void log_set_level(enum log_level level);
 /* "keeper demo": who speaks, in front of every line. */
 void log_set_speaker(const char *speaker);
 
+/* Lines go there instead of to stderr, without level and speaker in front. */
+void log_set_sink(void (*sink)(enum log_level level, const char *text));
+const char *log_level_name(enum log_level level);
+
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)

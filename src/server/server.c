@@ -13,6 +13,7 @@
 #include "server/context.h"
 #include "server/info.h"
 #include "server/keys.h"
+#include "server/logging.h"
 #include "server/proxy.h"
 
 #define GRACE_MS 10000
@@ -30,17 +31,17 @@ static int check_tls(const struct server_options *options, struct error *err)
     return result;
 }
 
-static int check_sessions(struct error *err)
+static int check_settings(struct error *err)
 {
     struct session_settings settings;
     int result = session_settings_read(&settings, err);
     session_settings_free(&settings);
-    return result;
+    return result < 0 ? result : logging_check(err);
 }
 
 int server_check(const struct server_options *options, struct error *err)
 {
-    if (check_sessions(err) < 0)
+    if (check_settings(err) < 0)
         return -1;
     if (check_tls(options, err) < 0)
         return -1;
@@ -209,7 +210,7 @@ int server_run(const struct server_options *options,
     if (server_check(options, err) < 0 || launcher_fork(&server->launcher, err) < 0)
         return -1;
     cleanup_fd int lock = lock_home(err);
-    if (lock < 0)
+    if (lock < 0 || logging_open(err) < 0)
         return -1;
     raise_descriptor_limit();
     prepare(server, options);

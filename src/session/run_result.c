@@ -1,6 +1,7 @@
 /* What is told about a run. */
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "session/run_internal.h"
@@ -103,6 +104,9 @@ void run_report(struct session_run *run, const struct outcome *outcome)
     out = texts[0];
     err = texts[1];
     int exit_code = exit_code_of(run, outcome);
+    log_info("session %s/%s: %s %s in %llu ms", session_namespace(session), session_id(session),
+             run->argv ? "command" : "code", verdict_name(outcome->verdict),
+             (unsigned long long)(outcome->duration_us / 1000));
     struct run_result result = {
         .session_id = session_id(session),
         .template = session_template(session),

@@ -1,14 +1,12 @@
 #include "session/settings.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <jansson.h>
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/variables.h"
 #include "sandbox/config.h"
 #include "session/volumes.h"
 
@@ -36,20 +34,6 @@ const struct session_template *session_template_find(const char *name)
             return at;
     }
     return NULL;
-}
-
-/* Empty is the same as unset. */
-static const char *value_of(const char *variable)
-{
-    const char *value = getenv(variable);
-    return value && value[0] ? value : NULL;
-}
-
-static int wrong(const char *variable, const char *wanted, struct error *err)
-{
-    error_set(err, ERROR_INVALID, "%s is \"%.200s\", which cannot be used", variable,
-              getenv(variable));
-    return error_hint(err, "set %s to %s, or leave it unset", variable, wanted);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------- */
@@ -88,75 +72,46 @@ static int read_number(struct session_settings *settings, const struct number *n
                        struct error *err)
 {
     uint64_t *place = (uint64_t *)((char *)settings + number->offset);
-    const char *text = value_of(number->variable);
-    char *end;
-    *place = number->fallback;
-    if (!text)
-        return 0;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (isdigit((unsigned char)text[0]) && !errno && !*end && value >= number->low &&
-        value <= number->high) {
-        *place = value;
-        return 0;
-    }
-    cleanup_free char *wanted =
-        xasprintf("a whole number of %s from %llu to %llu", number->unit,
-                  (unsigned long long)number->low, (unsigned long long)number->high);
-    return wrong(number->variable, wanted, err);
+    return variable_number(number->variable, number->unit, number->fallback, number->low,
+                           number->high, place, err);
 }
 
 static int read_start_timeout(struct session_settings *settings, struct error *err)
 {
     static const char variable[] = "MSB_SANDBOX_START_TIMEOUT";
-    const char *text = value_of(variable);
+    const char *text = variable_value(variable);
     char *end;
     double seconds = text ? strtod(text, &end) : 180;
     if (text && (end == text || *end || !isfinite(seconds) || seconds <= 0 || seconds > 86400))
-        return wrong(variable, "a number of seconds above 0, such as 180.0", err);
+        return variable_wrong(variable, "a number of seconds above 0, such as 180.0", err);
     settings->start_ms = (uint64_t)(seconds * 1000 + 0.999);
     return 0;
 }
 
 /* ---- words --------------------------------------------------------------------------------- */
 
-static int read_flag(const char *variable, bool *flag, struct error *err)
-{
-    static const char *const words[][5] = {{"false", "0", "no", "off", "disabled"},
-                                           {"true", "1", "yes", "on", "enabled"}};
-    const char *text = value_of(variable);
-    if (!text)
-        return 0;
-    for (size_t i = 0; i < 10; i++) {
-        if (strcasecmp(text, words[i / 5][i % 5]) == 0) {
-            *flag = i / 5;
-            return 0;
-        }
-    }
-    return wrong(variable, "true or false", err);
-}
-
 static int read_names(struct session_settings *settings, struct error *err)
 {
-    const char *flavor = value_of("MSB_DEFAULT_FLAVOR");
-    const char *template = value_of("MSB_DEFAULT_TEMPLATE");
+    const char *flavor = variable_value("MSB_DEFAULT_FLAVOR");
+    const char *template = variable_value("MSB_DEFAULT_TEMPLATE");
     settings->flavor = session_flavor_find(flavor ? flavor : "small");
     settings->template = session_template_find(template ? template : "python");
     if (!settings->flavor)
-        return wrong("MSB_DEFAULT_FLAVOR", "small, medium or large", err);
-    return settings->template ? 0 : wrong("MSB_DEFAULT_TEMPLATE", "python or node", err);
+        return variable_wrong("MSB_DEFAULT_FLAVOR", "small, medium or large", err);
+    return settings->template ? 0 : variable_wrong("MSB_DEFAULT_TEMPLATE", "python or node", err);
 }
 
 static int read_url(struct session_settings *settings, struct error *err)
 {
-    const char *url = value_of("MSB_SERVER_URL");
+    const char *url = variable_value("MSB_SERVER_URL");
     if (!url)
         return 0;
     if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        return wrong("MSB_SERVER_URL", "an address that begins with http:// or https://", err);
+        return variable_wrong("MSB_SERVER_URL", "an address that begins with http:// or https://",
+                              err);
     for (const char *at = url; *at; at++) {
         if (!isgraph((unsigned char)*at))
-            return wrong("MSB_SERVER_URL", "an address without blanks", err);
+            return variable_wrong("MSB_SERVER_URL", "an address without blanks", err);
     }
     size_t length = strlen(url);
     while (length > 0 && url[length - 1] == '/')
@@ -167,7 +122,7 @@ static int read_url(struct session_settings *settings, struct error *err)
 
 static int read_network(struct session_settings *settings, struct error *err)
 {
-    const char *text = value_of("MSB_SESSION_NETWORK");
+    const char *text = variable_value("MSB_SESSION_NETWORK");
     struct sandbox_config config;
     if (!text)
         return 0;
@@ -210,12 +165,12 @@ int session_settings_read(struct session_settings *settings, struct error *err)
     for (size_t i = 0; result == 0 && i < sizeof numbers / sizeof numbers[0]; i++)
         result = read_number(settings, &numbers[i], err);
     if (result < 0 || read_start_timeout(settings, err) < 0 ||
-        read_flag("MSB_ENABLE_LRU_EVICTION", &settings->evict, err) < 0 ||
+        variable_flag("MSB_ENABLE_LRU_EVICTION", &settings->evict, err) < 0 ||
         read_names(settings, err) < 0 || read_url(settings, err) < 0 ||
         read_network(settings, err) < 0 ||
-        volumes_read("MSB_SHARED_VOLUME_PATH", value_of("MSB_SHARED_VOLUME_PATH"),
+        volumes_read("MSB_SHARED_VOLUME_PATH", variable_value("MSB_SHARED_VOLUME_PATH"),
                      &settings->volumes, err) < 0 ||
-        volumes_read_roots("MSB_SESSION_VOLUME_ROOTS", value_of("MSB_SESSION_VOLUME_ROOTS"),
+        volumes_read_roots("MSB_SESSION_VOLUME_ROOTS", variable_value("MSB_SESSION_VOLUME_ROOTS"),
                            &settings->volume_roots, err) < 0)
         return -1;
     return check_together(settings, err);

@@ -407,6 +407,26 @@ class Settings(unittest.TestCase):
             self.assertIn(value, done.stderr)
 
 
+    def test_the_log_goes_where_it_is_told_to(self):
+        import json
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "log")
+            server = Server(MSB_LOG_FILE=path, MSB_LOG_CONSOLE="off", MSB_LOG_MAX_SIZE="1024",
+                            MSB_LOG_BACKUP_COUNT="1")
+            self.addCleanup(server.end)
+            for _ in range(20):
+                server.run("1", session_id="logged")
+            server.rpc("session.shutdown")
+            self.assertEqual(sorted(os.listdir(folder)), ["log", "log.1"])
+            for name in os.listdir(folder):
+                self.assertLessEqual(os.path.getsize(os.path.join(folder, name)), 1024)
+            with open(path, encoding="utf-8") as lines:
+                last = [json.loads(line) for line in lines][-1]
+            self.assertEqual(last["level"], "info")
+            self.assertIn("default/logged", last["message"])
+
+
 class Keys(SessionTest):
     arguments = ()
 
