@@ -110,7 +110,7 @@ static void describe(const struct session_run *run, struct buf *fields)
                                                          .output_limit = &limit});
 }
 
-static void lose(struct session_run *run)
+void run_lose(struct session_run *run)
 {
     struct error err;
     error_set(&err, ERROR_UNAVAILABLE, "the sandbox ended before the call could begin");
@@ -118,15 +118,10 @@ static void lose(struct session_run *run)
     run_finish(run);
 }
 
-void run_begin(struct session_run *run)
+void run_begin(struct session_run *run, struct sandbox_client *client)
 {
     static const struct call_handlers handlers = {.data = on_data, .end = on_end};
     cleanup_buf struct buf fields = {0};
-    struct sandbox_client *client = session_client(&run->lease);
-    if (!client) {
-        lose(run);
-        return;
-    }
     enum operation operation = run->argv ? OP_EXEC : run->code ? OP_RUN : OP_STATUS;
     if (operation != OP_STATUS)
         describe(run, &fields);
@@ -138,20 +133,24 @@ void run_begin(struct session_run *run)
 
 /* ---- beginning and leaving ----------------------------------------------------------------- */
 
-static void on_granted(struct session_run *run)
+static void begin_work(struct session_run *run, struct sandbox_client *client)
 {
-    struct sandbox_client *client = session_client(&run->lease);
-    if (run->wants_files && client)
+    if (run->wants_files)
         run_files_begin(run, client);
     else
-        run_begin(run);
+        run_begin(run, client);
 }
 
 static void on_ready(struct session_lease *lease, const struct session_failure *failure)
 {
     struct session_run *run = lease->context;
+    struct sandbox_client *client = failure ? NULL : session_client(lease);
+    if (client) {
+        begin_work(run, client);
+        return;
+    }
     if (!failure) {
-        on_granted(run);
+        run_lose(run);
         return;
     }
     if (run->ended)
@@ -209,7 +208,7 @@ static struct session_run *begin(struct session_run *run, const struct session_r
         return NULL;
     }
     if (granted)
-        on_granted(run);
+        begin_work(run, session_client(&run->lease));
     return run;
 }
 

@@ -23,6 +23,15 @@ static void take_change(struct session_run *run, json_t *record)
     json_array_append(run->files, record);
 }
 
+static void begin_run(struct session_run *run)
+{
+    struct sandbox_client *client = session_client(&run->lease);
+    if (client)
+        run_begin(run, client);
+    else
+        run_lose(run);
+}
+
 static void on_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
                     size_t length)
 {
@@ -31,15 +40,16 @@ static void on_data(struct client_call *call, enum channel channel, const uint8_
     if (channel != CHANNEL_RESULTS)
         return;
     records_feed(&run->change_records, bytes, length);
+    bool was_ready = run->is_ready;
     for (json_t *record; (record = records_next(&run->change_records)); json_decref(record)) {
         const char *change = json_string_value(json_object_get(record, "change"));
-        if (run->is_ready) {
+        if (was_ready)
             take_change(run, record);
-        } else if (change && strcmp(change, "ready") == 0) {
+        else if (change && strcmp(change, "ready") == 0)
             run->is_ready = true;
-            run_begin(run);
-        }
     }
+    if (run->is_ready && !was_ready && run->ended)
+        begin_run(run);
 }
 
 /* A folder that cannot be looked at, such as one with too many entries, is no reason not to run. */
@@ -52,7 +62,7 @@ static void on_end(struct client_call *call, const struct outcome *outcome)
     if (run->is_ready) {
         run_finish(run);
     } else if (run->ended) {
-        run_begin(run);
+        begin_run(run);
     } else {
         run->outcome = outcome_error(&outcome->error);
         run_finish(run);

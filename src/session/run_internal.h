@@ -31,7 +31,9 @@ struct session_run {
 };
 
 /* run.c */
-void run_begin(struct session_run *run);
+void run_begin(struct session_run *run, struct sandbox_client *client);
+/* The sandbox has gone before that. */
+void run_lose(struct session_run *run);
 void run_finish(struct session_run *run);
 
 /* run_files.c: looks at the data folder, calls run_begin when it has, and after the run

@@ -115,10 +115,12 @@ static int lack(struct session_failure *failure, const struct session_request *r
 
 static void evict(struct sessions *sessions, const struct session_facts *victim)
 {
-    struct session *at = sessions->first;
-    while (&at->facts != victim)
-        at = at->next;
-    session_stop(at, "it made room for another one");
+    for (struct session *at = sessions->first; at; at = at->next) {
+        if (&at->facts == victim) {
+            session_stop(at, "it made room for another one");
+            return;
+        }
+    }
 }
 
 /* Evicts what has to go, or says what is lacking. */

@@ -76,7 +76,7 @@ int volumes_read(const char *variable, const char *text, char ***volumes, struct
         return 0;
     if (split(variable, text, volumes, err) < 0)
         return -1;
-    for (size_t i = 0; i < strv_length(*volumes); i++) {
+    for (size_t i = 0; *volumes && (*volumes)[i]; i++) {
         if (check_volume((*volumes)[i], err) < 0)
             return error_wrap(err, "%s", variable);
     }
@@ -90,7 +90,7 @@ int volumes_read_roots(const char *variable, const char *text, char ***folders, 
         return 0;
     if (split(variable, text, &given, err) < 0)
         return -1;
-    for (size_t i = 0; i < strv_length(given); i++) {
+    for (size_t i = 0; given && given[i]; i++) {
         char *folder = given[i][0] == '/' ? realpath(given[i], NULL) : NULL;
         if (!folder) {
             error_set(err, ERROR_INVALID, "%s has \"%.200s\", which is no folder of this host",
