@@ -65,6 +65,7 @@ $(BUILD)/agent/%.o: %.c
 # Files that go into the program byte for byte.
 $(BUILD)/src/engine/agent_program.o: $(BUILD)/msb-agent
 $(BUILD)/src/image/recipes.o: $(wildcard images/*)
+$(BUILD)/src/server/openapi.o: src/server/openapi.json
 $(BUILD)/agent/src/agent/language.o: $(wildcard src/agent/runtimes/*)
 
 $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
@@ -107,13 +108,14 @@ FUZZ_HOST    = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/sandbox/,c
                egress_policy.c link.c proxy_request.c records.c writer.c)
 FUZZ_frame   = $(FUZZ_HOST)
 FUZZ_proxy   = $(FUZZ_HOST)
+FUZZ_multipart = $(wildcard src/base/*.c) src/server/http/multipart.c
 FUZZ_http    = $(wildcard src/base/*.c) $(addprefix src/server/http/,parse.c request.c route.c)
 FUZZ_websocket = $(wildcard src/base/*.c) $(addprefix src/server/http/,handshake.c parse.c request.c websocket.c)
 FUZZ_response  = $(wildcard src/base/*.c) $(addprefix src/server/http/,parse.c request.c response.c)
 FUZZ_agent   = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/agent/,account.c \
                exec_request.c file_request.c limits.c loop.c machine.c privileges.c scope.c settings.c \
                spawn.c)
-fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http fuzz-websocket \
+fuzz: fuzz-multipart fuzz-frame fuzz-agent fuzz-proxy fuzz-http fuzz-websocket \
       fuzz-response
 fuzz-%:
 	@tools/install-packages clang libclang-rt-14-dev

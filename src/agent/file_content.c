@@ -40,7 +40,7 @@ static ssize_t send_piece(int fd, size_t size)
 int file_work_read(const struct file_request *request, struct error *err)
 {
     const char *path = request->path;
-    cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    cleanup_fd int fd = file_work_open(request, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return error_errno(err, errno, "cannot open %.400s", path);
     struct stat status;

@@ -4,6 +4,7 @@
 
 #include "agent/file_record.h"
 #include "agent/file_work.h"
+#include "base/mem.h"
 
 static int tell_entry(void *owner, const struct file_entry *entry, struct error *err)
 {
@@ -17,7 +18,8 @@ int file_work_stat(const struct file_request *request, struct error *err)
 {
     const char *path = request->path;
     struct file_entry entry = {.folder = AT_FDCWD, .name = path, .path = path};
-    if (lstat(path, &entry.status) < 0)
+    cleanup_fd int fd = file_work_open(request, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &entry.status) < 0)
         return error_errno(err, errno, "cannot look at %.400s", path);
     return tell_entry(NULL, &entry, err) < 0 ? -1 : file_record_flush(err);
 }
@@ -25,7 +27,7 @@ int file_work_stat(const struct file_request *request, struct error *err)
 int file_work_list(const struct file_request *request, struct error *err)
 {
     struct file_walk walk = {.depth = request->depth, .left = request->limit, .visit = tell_entry};
-    int fd = open(request->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = file_work_open(request, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return error_errno(err, errno, "cannot list %.400s", request->path);
     if (file_walk(&walk, fd, request->path, err) < 0 || file_record_flush(err) < 0)

@@ -53,6 +53,8 @@ static int take_field(void *owner, const struct field *field, struct error *err)
         return field_flag(field, &request->parents, err);
     case TAG_RECURSIVE:
         return field_flag(field, &request->recursive, err);
+    case TAG_BENEATH:
+        return field_flag(field, &request->beneath, err);
     case TAG_DEPTH:
         return take_bounded(field, &request->depth, FILE_DEPTH_MAX, err);
     case TAG_LIMIT:

@@ -23,6 +23,7 @@ struct file_request {
     bool append;
     bool parents;
     bool recursive;
+    bool beneath;        /* of READ, STAT and LIST: nothing outside the working folder */
     uint64_t depth;      /* at most FILE_DEPTH_MAX */
     uint64_t limit;      /* at most FILE_LIST_MAX */
     uint64_t timeout_ms; /* 0: none */

@@ -21,6 +21,10 @@ int file_work_copy(const struct file_request *request, struct error *err);
 int file_work_watch(const struct file_request *request, struct error *err);
 int file_work_changes(const struct file_request *request, struct error *err);
 
+/* open(path), which with request->beneath leads nowhere else than below the working folder and
+ * follows no links. */
+int file_work_open(const struct file_request *request, int flags);
+
 /* Makes the folders that lead to path, if the request asks for that. */
 int file_work_make_parents(const struct file_request *request, const char *path, struct error *err);
 

@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "sandbox/config.h"
 #include "server/keys.h"
-#include "server/launcher.h"
+#include "sandbox/launcher.h"
 #include "server/server.h"
 
 static struct {

@@ -121,4 +121,5 @@ enum tag {
     TAG_PROCESSES,    /* number, in ADOPT: how many there may be at once */
     TAG_OPEN_FILES,   /* number, in ADOPT: how many each process may have open */
     TAG_KILLED,       /* text, in END: the process that was killed for want of memory */
+    TAG_BENEATH,      /* number: 1 when PATH must lie below CWD, whatever links say */
 };

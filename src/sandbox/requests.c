@@ -68,6 +68,7 @@ void file_request_fields(struct buf *fields, const struct file_request *request)
     add_number(fields, TAG_APPEND, request->append);
     add_number(fields, TAG_PARENTS, request->parents);
     add_number(fields, TAG_RECURSIVE, request->recursive);
+    add_number(fields, TAG_BENEATH, request->beneath);
     add_number(fields, TAG_DEPTH, request->depth);
     add_number(fields, TAG_LIMIT, request->limit);
     add_number(fields, TAG_TIMEOUT_MS, request->timeout_ms);

@@ -41,6 +41,7 @@ struct file_request {
     const uint64_t *length; /* NULL: to the end */
     const unsigned *mode;
     bool append, parents, recursive;
+    bool beneath; /* the path must lie below the working folder, whatever links say */
     unsigned depth;
     uint64_t limit;
     uint64_t timeout_ms;

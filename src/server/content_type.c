@@ -1,8 +1,11 @@
 #include "server/content_type.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/utf8.h"
 
 static const struct {
     const char *ending, *type;
@@ -41,6 +44,22 @@ static const struct {
     {".zip", "application/zip"},
 };
 
+#define UNKNOWN "application/octet-stream"
+
+static const struct {
+    const char *bytes;
+    size_t length;
+    const char *type;
+} beginnings[] = {
+    {"\x89PNG\r\n\x1a\n", 8, "image/png"},
+    {"\xff\xd8\xff", 3, "image/jpeg"},
+    {"GIF8", 4, "image/gif"},
+    {"%PDF-", 5, "application/pdf"},
+    {"PK\x03\x04", 4, "application/zip"},
+    {"\x1f\x8b", 2, "application/gzip"},
+    {"PAR1", 4, "application/vnd.apache.parquet"},
+};
+
 const char *content_type(const char *name)
 {
     const char *ending = strrchr(name, '.');
@@ -48,5 +67,31 @@ const char *content_type(const char *name)
         if (strcasecmp(types[i].ending, ending) == 0)
             return types[i].type;
     }
-    return "application/octet-stream";
+    return UNKNOWN;
+}
+
+static bool is_text(const uint8_t *bytes, size_t length)
+{
+    length -= utf8_unfinished(bytes, length);
+    for (size_t at = 0; at < length;) {
+        size_t step = utf8_sequence(bytes + at, length - at);
+        bool control = bytes[at] < 0x20 && !strchr("\t\n\r\f\x1b", bytes[at]);
+        if (step == 0 || control || bytes[at] == 0)
+            return false;
+        at += step;
+    }
+    return true;
+}
+
+const char *content_type_of(const char *name, const uint8_t *bytes, size_t length)
+{
+    const char *type = content_type(name);
+    if (strcmp(type, UNKNOWN) != 0 || length == 0)
+        return type;
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
+        if (length >= beginnings[i].length &&
+            memcmp(bytes, beginnings[i].bytes, beginnings[i].length) == 0)
+            return beginnings[i].type;
+    }
+    return is_text(bytes, length) ? "text/plain; charset=utf-8" : UNKNOWN;
 }

@@ -1,10 +1,11 @@
 /* What a running server has; request->server->context points to it. */
 #pragma once
 
-#include "server/boxes.h"
+#include "sandbox/boxes.h"
 #include "server/figures.h"
 #include "server/http/http.h"
 #include "server/server.h"
+#include "session/sessions.h"
 
 #define SERVER_STATUSES 600
 
@@ -15,6 +16,8 @@ struct server {
     struct http_server http;
     struct launcher launcher;
     struct boxes boxes;
+    struct session_settings session_settings;
+    struct sessions *sessions;
     struct figures *figures;
     uint64_t answers[SERVER_STATUSES]; /* how many, by their HTTP status */
     uint64_t began_us;                 /* as clock_monotonic_us has it */

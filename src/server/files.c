@@ -10,10 +10,12 @@
 #include "sandbox/requests.h"
 #include "server/content_type.h"
 #include "server/context.h"
+#include "server/files.h"
 #include "server/relay.h"
 
 struct download {
     struct relay relay;
+    struct files_sending how;
     char *path;
     struct records records;
     json_t *entry;
@@ -28,6 +30,8 @@ static void download_free(struct download *download)
     json_decref(download->entry);
     buf_free(&download->relay.waiting);
     free(download->path);
+    if (download->how.over)
+        download->how.over(download->how.context);
     free(download);
 }
 
@@ -44,13 +48,13 @@ static void on_drained(struct http_request *request)
 }
 
 /* RFC 6266: the name for everybody, then the true one. */
-static void add_disposition(struct http_request *request, const char *path)
+static void add_disposition(struct http_request *request, const char *path, bool shown)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     cleanup_buf struct buf text = {0};
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    buf_append_text(&text, "attachment; filename=\"");
+    buf_printf(&text, "%s; filename=\"", shown ? "inline" : "attachment");
     for (const char *at = name; *at; at++)
         buf_append(&text, strchr(plain, *at) ? at : "_", 1);
     buf_append_text(&text, "\"; filename*=UTF-8''");
@@ -63,11 +67,13 @@ static void add_disposition(struct http_request *request, const char *path)
     http_add_header(request, "Content-Disposition", buf_text(&text));
 }
 
-static void begin_answer(struct download *download)
+/* `bytes` are the first ones of the answer. */
+static void begin_answer(struct download *download, const uint8_t *bytes, size_t length)
 {
     struct http_request *request = download->relay.request;
-    const char *type = content_type(download->path);
-    add_disposition(request, download->path);
+    const char *type = download->part.from == 0 ? content_type_of(download->path, bytes, length)
+                                                : content_type(download->path);
+    add_disposition(request, download->path, download->how.shown);
     /* A browser must not run on our behalf what a sandbox made. */
     http_add_header(request, "X-Content-Type-Options", "nosniff");
     http_add_header(request, "Content-Security-Policy", "sandbox");
@@ -84,7 +90,7 @@ static void on_data(struct client_call *call, enum channel channel, const uint8_
     struct http_request *request = download->relay.request;
     if (channel == CHANNEL_STDOUT && request) {
         if (!request->is_answering)
-            begin_answer(download);
+            begin_answer(download, bytes, length);
         download->sent += length;
         http_stream_send(request, bytes, length);
     }
@@ -101,7 +107,7 @@ static void on_end(struct client_call *call, const struct outcome *outcome)
         http_answer_failure(request, &outcome->error);
     } else if (request) {
         if (!request->is_answering)
-            begin_answer(download);
+            begin_answer(download, NULL, 0);
         if (failed || (download->is_sized && download->sent != download->part.length))
             http_stream_break(request);
         else
@@ -114,7 +120,8 @@ static void read_contents(struct download *download, struct sandbox_client *clie
 {
     static const struct call_handlers handlers = {.data = on_data, .end = on_end};
     cleanup_buf struct buf fields = {0};
-    struct file_request request = {.path = download->path, .offset = download->part.from};
+    struct file_request request = {
+        .path = download->path, .offset = download->part.from, .beneath = download->how.beneath};
     if (download->is_sized)
         request.length = &download->part.length;
     file_request_fields(&fields, &request);
@@ -127,13 +134,19 @@ static bool answer_without(struct download *download)
 {
     struct http_request *request = download->relay.request;
     struct error err;
-    if (download->part.status == 304) {
+    uint64_t max = download->how.max;
+    if (max && download->is_sized && download->part.length > max) {
+        error_set(&err, ERROR_LIMIT, "the file is longer than the %llu bytes that are sent at once",
+                  (unsigned long long)max);
+        error_hint(&err, "ask for a part of it, with a Range header");
+        http_answer_error(request, 413, &err);
+    } else if (download->part.status == 304) {
         http_answer(request, 304, NULL, NULL, 0);
     } else if (download->part.status == 416) {
         error_set(&err, ERROR_INVALID, "the file has no such part");
         http_answer_error(request, 416, &err);
     } else if (request->is_head) {
-        begin_answer(download);
+        begin_answer(download, NULL, 0);
         http_stream_end(request);
     } else {
         return false;
@@ -183,20 +196,28 @@ static void on_stat_end(struct client_call *call, const struct outcome *outcome)
     download_free(download);
 }
 
-void files_get(struct http_request *request)
+void files_send(struct http_request *request, struct sandbox_client *client,
+                const struct files_sending *how)
 {
     static const struct call_handlers handlers = {.data = on_stat_data, .end = on_stat_end};
     cleanup_buf struct buf fields = {0};
-    struct box *box = path_box(request);
-    if (!box)
-        return;
     struct download *download = xcalloc(1, sizeof *download);
-    download->path = xstrdup(http_parameter(request, "*"));
+    download->how = *how;
+    download->path = xstrdup(how->path);
     download->relay.request = request;
     download->relay.is_calling = true;
     request->context = download;
     request->gone = on_gone;
     request->drained = on_drained;
-    file_request_fields(&fields, &(struct file_request){.path = download->path});
-    call_start(&box->client, &download->relay.call, OP_FILE_STAT, &fields, &handlers, download);
+    file_request_fields(&fields,
+                        &(struct file_request){.path = download->path, .beneath = how->beneath});
+    call_start(client, &download->relay.call, OP_FILE_STAT, &fields, &handlers, download);
+}
+
+void files_get(struct http_request *request)
+{
+    struct box *box = path_box(request);
+    if (box)
+        files_send(request, &box->client,
+                   &(struct files_sending){.path = http_parameter(request, "*")});
 }

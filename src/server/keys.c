@@ -234,6 +234,24 @@ int keys_check(const char *secret, const char *header, struct key_grant *grant, 
     return is_revoked(grant->id) ? refuse(err, "the key was revoked") : 0;
 }
 
+char *keys_sign(const char *secret, const char *text)
+{
+    cleanup_buf struct buf out = {0};
+    uint8_t signature[SIGNATURE_BYTES];
+    /* No token has a blank. */
+    cleanup_free char *marked = xasprintf("signed %s", text);
+    sign(secret, marked, strlen(marked), signature);
+    base64_append(&out, signature, sizeof signature);
+    return xstrdup(buf_text(&out));
+}
+
+bool keys_is_signature(const char *secret, const char *text, const char *signature)
+{
+    cleanup_free char *right = keys_sign(secret, text);
+    size_t length = strlen(right);
+    return strlen(signature) == length && CRYPTO_memcmp(signature, right, length) == 0;
+}
+
 int keys_revoke(const char *id, struct error *err)
 {
     if (!is_id(id))

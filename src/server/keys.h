@@ -26,6 +26,9 @@ char *keys_secret(struct error *err);
 char *keys_make(const char *secret, struct key_grant *grant);
 /* What a header's value allows; "Bearer " in front of the key may be left out. */
 int keys_check(const char *secret, const char *header, struct key_grant *grant, struct error *err);
+/* A signature of a text that is not mistaken for that of a key, for free(). */
+char *keys_sign(const char *secret, const char *text);
+bool keys_is_signature(const char *secret, const char *text, const char *signature);
 int keys_revoke(const char *id, struct error *err);
 /* "90s", "30m", "24h", "7d", "2w", "6mo", "1y"; a number alone means hours. */
 int keys_parse_lifetime(const char *text, int64_t *seconds, struct error *err);

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "sandbox/requests.h"
+#include "server/base64.h"
 #include "server/gather.h"
 #include "server/rpc.h"
 
@@ -174,20 +175,6 @@ void method_file_read(struct rpc_call *call)
 
 /* ---- write --------------------------------------------------------------------------------- */
 
-static int decode_base64(struct buf *content, const char *text, struct error *err)
-{
-    size_t length = strlen(text);
-    unsigned padding = length >= 2 ? (text[length - 1] == '=') + (text[length - 2] == '=') : 0;
-    int size = length % 4 == 0 && length < INT32_MAX
-                   ? EVP_DecodeBlock(buf_reserve(content, length / 4 * 3 + 1),
-                                     (const unsigned char *)text, (int)length)
-                   : -1;
-    if (size < 0)
-        return error_set(err, ERROR_INVALID, "\"content\" is no base64");
-    buf_commit(content, (size_t)size - padding);
-    return 0;
-}
-
 static int take_content(struct file_call *file, struct error *err)
 {
     const char *text;
@@ -196,7 +183,9 @@ static int take_content(struct file_call *file, struct error *err)
         rpc_text(file->call, "encoding", &file->encoding, err) < 0)
         return -1;
     if (strcmp(file->encoding, "base64") == 0)
-        return decode_base64(&file->content, text, err);
+        return base64_take(&file->content, text, strlen(text)) < 0
+                   ? error_set(err, ERROR_INVALID, "\"content\" is no base64")
+                   : 0;
     if (strcmp(file->encoding, "utf-8") != 0)
         return error_set(err, ERROR_INVALID, "\"encoding\" must be utf-8 or base64");
     buf_append(&file->content, text, strlen(text));

@@ -1,25 +1,17 @@
 /* sandbox.start, stop, pause, resume. */
-#include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "image/reference.h"
-#include "sandbox/state.h"
 #include "server/rpc.h"
-
-#define STOP_MS 10000
 
 /* A call that waits for a sandbox, or for one operation of it without output. */
 struct life {
     struct rpc_call *call; /* NULL: the client has left */
-    struct box *box;
     struct box_waiter waiter;
     struct client_call operation;
-    uv_timer_t patience; /* of a stop; its data is NULL otherwise */
-    const char *image;   /* of a start: what was asked for */
-    const char *done;    /* "started", "stopped", … */
+    const char *image; /* of a start: what was asked for */
+    const char *done;  /* "started", "stopped", … */
 };
 
 static void life_left(struct rpc_call *call)
@@ -28,26 +20,13 @@ static void life_left(struct rpc_call *call)
     life->call = NULL;
 }
 
-static struct life *life_new(struct rpc_call *call, struct box *box, const char *done)
+static struct life *life_new(struct rpc_call *call, const char *done)
 {
     struct life *life = xcalloc(1, sizeof *life);
-    *life = (struct life){.call = call, .box = box, .done = done, .waiter.context = life};
+    *life = (struct life){.call = call, .done = done, .waiter.context = life};
     call->context = life;
     call->left = life_left;
     return life;
-}
-
-static void on_timer_closed(uv_handle_t *timer)
-{
-    free(timer->data);
-}
-
-static void life_free(struct life *life)
-{
-    if (life->patience.data)
-        uv_close((uv_handle_t *)&life->patience, on_timer_closed);
-    else
-        free(life);
 }
 
 static void finish(struct life *life, const struct error *err)
@@ -57,7 +36,7 @@ static void finish(struct life *life, const struct error *err)
         rpc_fail_as(call, err->code == ERROR_EXISTS ? RPC_EXISTS : RPC_INTERNAL, err);
     else if (call)
         rpc_succeed(call, json_sprintf("Sandbox %s %s successfully", call->name, life->done));
-    life_free(life);
+    free(life);
 }
 
 static void on_waited(struct box_waiter *waiter, const struct error *err)
@@ -80,50 +59,24 @@ static void on_done(struct client_call *operation, const struct outcome *outcome
     finish(life, outcome->error.code == ERROR_NONE ? NULL : &outcome->error);
 }
 
-/* The name is free once the keeper has closed its connection, which follows. */
-static void on_stopped(struct client_call *operation, const struct outcome *outcome)
-{
-    (void)outcome;
-    struct life *life = operation->context;
-    life->waiter.done = on_waited;
-    box_await_end(life->box, &life->waiter);
-}
-
-/* A keeper that does not answer is killed, and its machine dies with it. Asked on a connection of
- * its own: the one that came from the launcher does not tell who the keeper is. */
-static void on_impatient(uv_timer_t *timer)
-{
-    const struct life *life = timer->data;
-    struct error ignored;
-    struct ucred peer = {0};
-    socklen_t size = sizeof peer;
-    cleanup_fd int fd = state_connect(life->box->namespace, life->box->name, &ignored);
-    if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0) {
-        log_warn("the keeper of %s does not answer and is killed", life->box->name);
-        kill(peer.pid, SIGKILL);
-    }
-}
-
 static void operate(struct rpc_call *call, enum operation operation, const char *done)
 {
-    static const struct call_handlers simple = {.data = ignore_data, .end = on_done};
-    static const struct call_handlers stopping = {.data = ignore_data, .end = on_stopped};
+    static const struct call_handlers handlers = {.data = ignore_data, .end = on_done};
     struct box *box = rpc_box(call);
     if (!box)
         return;
-    struct life *life = life_new(call, box, done);
-    call_start(&box->client, &life->operation, operation, NULL,
-               operation == OP_STOP ? &stopping : &simple, life);
-    if (operation != OP_STOP)
-        return;
-    uv_timer_init(box->boxes->loop, &life->patience);
-    life->patience.data = life;
-    uv_timer_start(&life->patience, on_impatient, STOP_MS, 0);
+    struct life *life = life_new(call, done);
+    call_start(&box->client, &life->operation, operation, NULL, &handlers, life);
 }
 
 void method_stop(struct rpc_call *call)
 {
-    operate(call, OP_STOP, "stopped");
+    struct box *box = rpc_box(call);
+    if (!box)
+        return;
+    struct life *life = life_new(call, "stopped");
+    life->waiter.done = on_waited;
+    box_stop(box, &life->waiter);
 }
 
 void method_pause(struct rpc_call *call)
@@ -140,7 +93,7 @@ void method_resume(struct rpc_call *call)
 
 static void await_start(struct rpc_call *call, struct box *box)
 {
-    struct life *life = life_new(call, box, "started");
+    struct life *life = life_new(call, "started");
     life->waiter.done = on_waited;
     box_await_start(box, &life->waiter);
 }
@@ -194,7 +147,7 @@ static void on_described(struct client_call *operation, const struct outcome *ou
 static void join_running(struct rpc_call *call, struct box *box, const char *image)
 {
     static const struct call_handlers handlers = {.data = ignore_data, .end = on_described};
-    struct life *life = life_new(call, box, "started");
+    struct life *life = life_new(call, "started");
     life->image = image;
     call_start(&box->client, &life->operation, OP_STATUS, NULL, &handlers, life);
 }

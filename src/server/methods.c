@@ -83,6 +83,54 @@ static const struct rpc_param remove_params[] = {
     {0},
 };
 
+#define SESSION_PARAMS                                                                             \
+    {"session_id", RPC_TEXT, false, "the session; a new one without it", NULL},                    \
+        {"template", RPC_TEXT, false, "of a new session: python or node", NULL},                   \
+        {"image", RPC_TEXT, false, "of a new session, instead of a template's", NULL},             \
+        {"language", RPC_TEXT, false, "of the code, when it is not the session's", NULL},          \
+        {"flavor", RPC_TEXT, false, "of a new session: small, medium or large", NULL},             \
+        {"volumes", RPC_TEXTS, false, "folders the server allows, as HOST:GUEST[:ro]", NULL},      \
+        {"session_timeout", RPC_NUMBER, false, "seconds without a call after which it ends",       \
+         NULL},                                                                                    \
+        {"lifetime", RPC_NUMBER, false, "seconds after which it ends", NULL},                      \
+        {"must_exist", RPC_FLAG, false, "an unknown session is an error", NULL},                   \
+        {"wait", RPC_FLAG, false, "for a call under way, instead of session_busy", NULL},          \
+        {"group", RPC_TEXT, false, "sessions that the limits below count together", NULL},         \
+        {"max_sessions", RPC_NUMBER, false, "of the group", NULL},                                 \
+        {"max_total_memory_mb", RPC_NUMBER, false, "of the group", NULL},                          \
+        {"evict", RPC_FLAG, false, "end the one used longest ago to make room", NULL},             \
+        {"timeout", RPC_NUMBER, false, "seconds that the call may take", NULL},                    \
+        {"max_output_bytes", RPC_NUMBER, false, "of stdout, and of stderr", NULL},                 \
+        {"envs", RPC_TEXTS, false, "environment of the call, as NAME=value", NULL},                \
+    {                                                                                              \
+        "files", RPC_FLAG, false, "tell which files are new or changed", NULL                      \
+    }
+
+static const struct rpc_param session_start_params[] = {SESSION_PARAMS, {0}};
+
+static const struct rpc_param session_code_params[] = {
+    {"code", RPC_TEXT, true, "the code, of any length and shape", NULL},
+    SESSION_PARAMS,
+    {0},
+};
+
+static const struct rpc_param session_command_params[] = {
+    {"command", RPC_TEXT, true, "the program, or a line for the shell", NULL},
+    {"args", RPC_TEXTS, false, "its arguments; without any it is a line for the shell", NULL},
+    SESSION_PARAMS,
+    {0},
+};
+
+static const struct rpc_param session_id_params[] = {
+    {"session_id", RPC_TEXT, true, "the session", NULL},
+    {0},
+};
+
+static const struct rpc_param shutdown_params[] = {
+    {"timeout", RPC_NUMBER, false, "seconds that it may take (30)", NULL},
+    {0},
+};
+
 const struct rpc_method rpc_methods[] = {
     {"sandbox.start", method_start, RPC_ONE, start_params, "Start a sandbox.",
      "a sentence; also when it runs already with that image"},
@@ -108,6 +156,39 @@ const struct rpc_method rpc_methods[] = {
     {"sandbox.file.list", method_file_list, RPC_ONE, list_params, "List a folder.", "entries"},
     {"sandbox.file.remove", method_file_remove, RPC_ONE, remove_params, "Remove a file or folder.",
      "success"},
+    {"session.start", method_session_start, RPC_SPACE, session_start_params,
+     "Make a session, or find it.", "session_id, session_created"},
+    {"session.run_code", method_session_run_code, RPC_SPACE, session_code_params,
+     "Run code in a session, which is made if need be.",
+     "session_id, stdout, stderr, success, exit_code, execution_time_ms, results"},
+    {"session.run_command", method_session_run_command, RPC_SPACE, session_command_params,
+     "Run a command in a session, which is made if need be.",
+     "session_id, stdout, stderr, success, exit_code, execution_time_ms"},
+    {"session.stop", method_session_stop, RPC_SPACE, session_id_params, "End a session.",
+     "success, when its sandbox is gone"},
+    {"session.get", method_session_get, RPC_SPACE, session_id_params, "Describe a session.",
+     "session_id, template, flavor, status, created_at, last_accessed and more"},
+    {"session.touch", method_session_touch, RPC_SPACE, session_id_params,
+     "Count as a call for the idle time of a session.", "success"},
+    {"session.list", method_session_list, RPC_SPACES, NULL, "List sessions.", "sessions"},
+    {"session.statistics", method_session_statistics, RPC_SPACES, NULL, "Count sessions.",
+     "active_sessions, max_sessions, sessions_by_flavor, total_memory_mb, total_cpus and more"},
+    {"session.volumes", method_session_volumes, RPC_SPACES, NULL,
+     "List the folders that all sessions share.", "volumes: host_path, container_path"},
+    {"session.tasks.pause", method_tasks_pause, RPC_ALL, NULL, "Pause the background tasks.",
+     "tasks_paused, status"},
+    {"session.tasks.resume", method_tasks_resume, RPC_ALL, NULL, "Resume the background tasks.",
+     "tasks_resumed, status"},
+    {"session.tasks.restart", method_tasks_restart, RPC_ALL, NULL,
+     "Begin the background tasks anew.", "actions_taken, status"},
+    {"session.tasks.status", method_tasks_status, RPC_ALL, NULL, "Describe the background tasks.",
+     "components, overall_status"},
+    {"session.tasks.health", method_tasks_health, RPC_ALL, NULL, "Tell whether all is well.",
+     "status, components"},
+    {"session.orphans.clean", method_orphans_clean, RPC_ALL, NULL,
+     "End sandboxes of sessions that are no more.", "cleaned"},
+    {"session.shutdown", method_session_shutdown, RPC_ALL, shutdown_params, "End all sessions.",
+     "components_stopped, errors, duration_seconds"},
     {"rpc.discover", method_discover, RPC_NONE, NULL, "Describe all methods.",
      "an OpenRPC document"},
     {0},

@@ -44,15 +44,17 @@ static void add_param(json_t *list, const struct rpc_param *param)
 static json_t *describe_params(const struct rpc_method *method)
 {
     json_t *list = json_array();
-    bool one = method->scope == RPC_ONE;
-    if (method->scope != RPC_NONE) {
-        add_param(list, &(struct rpc_param){"sandbox", RPC_TEXT, one, "the sandbox's name", NULL});
-        add_param(list,
-                  &(struct rpc_param){"namespace", RPC_TEXT, false,
-                                      one ? "its namespace; that of the key, else default"
-                                          : "a namespace, or * for all that the key is good for",
-                                      NULL});
-    }
+    enum rpc_scope scope = method->scope;
+    bool names_one = scope == RPC_ONE || scope == RPC_SPACE;
+    if (scope == RPC_ONE || scope == RPC_MANY)
+        add_param(list, &(struct rpc_param){"sandbox", RPC_TEXT, scope == RPC_ONE,
+                                            "the sandbox's name", NULL});
+    if (scope != RPC_NONE && scope != RPC_ALL)
+        add_param(list, &(struct rpc_param){
+                            "namespace", RPC_TEXT, false,
+                            names_one ? "its namespace; that of the key, else default"
+                                      : "a namespace, or * for all that the key is good for",
+                            NULL});
     for (const struct rpc_param *param = method->params; param && param->name; param++)
         add_param(list, param);
     return list;

@@ -12,8 +12,7 @@ static int check(struct http_request *request, const char *namespace, const char
     if (sandbox_check_name("namespace", namespace, err) < 0 ||
         sandbox_check_name("sandbox name", name, err) < 0)
         return -1;
-    if (strcmp(request->scope, KEY_ALL_NAMESPACES) == 0 ||
-        strcmp(request->scope, namespace) == 0) {
+    if (strcmp(request->scope, KEY_ALL_NAMESPACES) == 0 || strcmp(request->scope, namespace) == 0) {
         record_note(request, namespace, name);
         return 0;
     }

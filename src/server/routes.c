@@ -3,6 +3,7 @@
 
 #include "server/context.h"
 #include "server/proxy.h"
+#include "server/rest.h"
 #include "server/rpc.h"
 
 #define BODY_MAX (32u << 20)
@@ -29,5 +30,17 @@ const struct http_route server_routes[] = {
     /* Also http://PORT-NAME.localhost. */
     {NULL, "/proxy/{namespace}/{name}/{port}/*", proxy_handle, HTTP_STREAMED},
     {NULL, "/proxy/{namespace}/{name}/{port}", proxy_redirect, 0},
+    /* Sessions. */
+    {"POST", "/api/v1/sessions/{session_id}/sandbox/start", session_rest_start, BODY_MAX},
+    {"POST", "/api/v1/sessions/{session_id}/sandbox/stop", session_rest_stop, BODY_MAX},
+    {"GET", "/api/v1/sessions/{session_id}/sandbox/status", session_rest_status, 0},
+    {"POST", "/api/v1/sessions/{session_id}/sandbox/execute", session_rest_execute, BODY_MAX},
+    {"POST", "/api/v1/sessions/{session_id}/sandbox/upload", session_rest_upload, HTTP_STREAMED},
+    {"GET", "/api/v1/sessions/{session_id}/sandbox/download", session_rest_download, 0},
+    {"GET", "/api/v1/sessions/{session_id}/sandbox/files", session_rest_files, 0},
+    {"POST", "/api/v1/sessions/{session_id}/sandbox/install", session_rest_install, BODY_MAX},
+    {"GET", "/api/v1/openapi.json", openapi_get, 0},
+    {"GET", "/files/{session_id}", artifacts_get, 0},
+    {"GET", "/files/{session_id}/*", artifacts_get, 0},
     {0},
 };

@@ -118,6 +118,13 @@ void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *
     answer(call, describe_error(call->request, code, err));
 }
 
+void rpc_fail_data(struct rpc_call *call, enum rpc_code code, const char *message, json_t *data)
+{
+    record_of(call->request)->code = code;
+    answer(call, json_pack("{s:{s:i, s:s, s:o}}", "error", "code", (int)code, "message", message,
+                           "data", data));
+}
+
 void rpc_refuse(struct http_request *request, enum rpc_code code, const struct error *err)
 {
     json_t *message = describe_error(request, code, err);
@@ -141,28 +148,40 @@ struct box *rpc_box(struct rpc_call *call)
 
 static int check_names(struct rpc_call *call, enum rpc_scope scope, struct error *err)
 {
-    if (rpc_text(call, "namespace", &call->namespace, err) < 0)
-        return -1;
-    int result = scope == RPC_ONE ? rpc_need_text(call, "sandbox", &call->name, err)
-                                  : rpc_text(call, "sandbox", &call->name, err);
-    if (result == 0 && (scope == RPC_ONE || strcmp(call->namespace, "*") != 0))
+    int result = rpc_text(call, "namespace", &call->namespace, err);
+    if (result == 0 && scope == RPC_ONE)
+        result = rpc_need_text(call, "sandbox", &call->name, err);
+    else if (result == 0 && scope == RPC_MANY)
+        result = rpc_text(call, "sandbox", &call->name, err);
+    bool may_be_all = scope == RPC_MANY || scope == RPC_SPACES;
+    if (result == 0 && !(may_be_all && strcmp(call->namespace, "*") == 0))
         result = sandbox_check_name("namespace", call->namespace, err);
     if (result == 0 && call->name)
         result = sandbox_check_name("sandbox name", call->name, err);
     return result;
 }
 
+static int refuse_scope(const char *what, const char *hint, struct error *err)
+{
+    error_set(err, ERROR_DENIED, "%s", what);
+    return error_hint(err, "%s", hint);
+}
+
 static int check_scope(struct rpc_call *call, enum rpc_scope scope, struct error *err)
 {
     bool all = strcmp(call->request->scope, KEY_ALL_NAMESPACES) == 0;
     call->namespace = all ? SANDBOX_DEFAULT_NAMESPACE : call->request->scope;
-    if (scope == RPC_NONE)
+    if (scope == RPC_NONE || (scope == RPC_ALL && all))
         return 0;
+    if (scope == RPC_ALL)
+        return refuse_scope("this key is good for one namespace, not for all",
+                            "msb server keygen --namespace '*' makes one that is", err);
     if (check_names(call, scope, err) < 0)
         return -1;
     if (!all && strcmp(call->namespace, call->request->scope) != 0) {
-        error_set(err, ERROR_DENIED, "this key is not good for namespace %s", call->namespace);
-        return error_hint(err, "leave \"namespace\" out, or use a key that is good for it");
+        cleanup_free char *what =
+            xasprintf("this key is not good for namespace %s", call->namespace);
+        return refuse_scope(what, "leave \"namespace\" out, or use a key that is good for it", err);
     }
     bool is_one = strcmp(call->namespace, "*") != 0;
     record_note(call->request, is_one ? call->namespace : "", call->name ? call->name : "");

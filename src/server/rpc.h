@@ -33,9 +33,12 @@ struct rpc_param {
 };
 
 enum rpc_scope {
-    RPC_ONE,  /* "sandbox" names one, in "namespace" or the default one */
-    RPC_MANY, /* "sandbox" may be left out, "namespace" may be "*" */
-    RPC_NONE, /* has nothing to do with sandboxes */
+    RPC_ONE,    /* "sandbox" names one, in "namespace" or the default one */
+    RPC_MANY,   /* "sandbox" may be left out, "namespace" may be "*" */
+    RPC_SPACE,  /* "namespace" alone, or the default one */
+    RPC_SPACES, /* the same, and it may be "*" */
+    RPC_ALL,    /* the whole server: wants a key for all namespaces */
+    RPC_NONE,   /* has nothing to do with sandboxes */
 };
 
 struct rpc_call;
@@ -79,6 +82,8 @@ void rpc_succeed_with(struct rpc_call *call, json_t *result, const struct lines 
 /* With the code that fits the error: RPC_INVALID_PARAMS or RPC_INTERNAL. */
 void rpc_fail(struct rpc_call *call, const struct error *err);
 void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *err);
+/* The same with data of its own, which it takes. */
+void rpc_fail_data(struct rpc_call *call, enum rpc_code code, const char *message, json_t *data);
 /* Before there is a call. */
 void rpc_refuse(struct http_request *request, enum rpc_code code, const struct error *err);
 /* For a method that answers on the request itself: nothing is left of the call but that. */
@@ -94,6 +99,8 @@ int rpc_number(const struct rpc_call *call, const char *key, uint64_t high, uint
                struct error *err);
 int rpc_member_number(const json_t *object, const char *key, uint64_t high, uint64_t *value,
                       struct error *err);
+int rpc_member_text(const json_t *object, const char *key, const char **value, struct error *err);
+int rpc_member_flag(const json_t *object, const char *key, bool *value, struct error *err);
 int rpc_flag(const struct rpc_call *call, const char *key, bool *value, struct error *err);
 /* A list of texts that borrows them, for free(). */
 int rpc_texts(const json_t *object, const char *key, char ***texts, struct error *err);
@@ -123,3 +130,21 @@ void method_file_read(struct rpc_call *call);
 void method_file_write(struct rpc_call *call);
 void method_file_list(struct rpc_call *call);
 void method_file_remove(struct rpc_call *call);
+/* method_session.c */
+void method_session_start(struct rpc_call *call);
+void method_session_run_code(struct rpc_call *call);
+void method_session_run_command(struct rpc_call *call);
+void method_session_stop(struct rpc_call *call);
+void method_session_get(struct rpc_call *call);
+void method_session_list(struct rpc_call *call);
+void method_session_touch(struct rpc_call *call);
+void method_session_statistics(struct rpc_call *call);
+void method_session_volumes(struct rpc_call *call);
+/* method_tasks.c */
+void method_tasks_pause(struct rpc_call *call);
+void method_tasks_resume(struct rpc_call *call);
+void method_tasks_restart(struct rpc_call *call);
+void method_tasks_status(struct rpc_call *call);
+void method_tasks_health(struct rpc_call *call);
+void method_orphans_clean(struct rpc_call *call);
+void method_session_shutdown(struct rpc_call *call);

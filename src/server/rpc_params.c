@@ -57,14 +57,19 @@ int rpc_check_params(const struct rpc_param *params, const json_t *given, struct
     return 0;
 }
 
-int rpc_text(const struct rpc_call *call, const char *key, const char **value, struct error *err)
+int rpc_member_text(const json_t *object, const char *key, const char **value, struct error *err)
 {
-    const json_t *found = member(call->params, key);
+    const json_t *found = member(object, key);
     if (found && !json_is_string(found))
         return wrong(key, "a string", err);
     if (found)
         *value = json_string_value(found);
     return 0;
+}
+
+int rpc_text(const struct rpc_call *call, const char *key, const char **value, struct error *err)
+{
+    return rpc_member_text(call->params, key, value, err);
 }
 
 int rpc_need_text(const struct rpc_call *call, const char *key, const char **value,
@@ -95,14 +100,19 @@ int rpc_number(const struct rpc_call *call, const char *key, uint64_t high, uint
     return rpc_member_number(call->params, key, high, value, err);
 }
 
-int rpc_flag(const struct rpc_call *call, const char *key, bool *value, struct error *err)
+int rpc_member_flag(const json_t *object, const char *key, bool *value, struct error *err)
 {
-    const json_t *found = member(call->params, key);
+    const json_t *found = member(object, key);
     if (found && !json_is_boolean(found))
         return wrong(key, "true or false", err);
     if (found)
         *value = json_is_true(found);
     return 0;
+}
+
+int rpc_flag(const struct rpc_call *call, const char *key, bool *value, struct error *err)
+{
+    return rpc_member_flag(call->params, key, value, err);
 }
 
 int rpc_texts(const json_t *object, const char *key, char ***texts, struct error *err)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/home.h"
 #include "base/log_file.h"
 #include "base/mem.h"
 #include "server/context.h"
@@ -46,9 +47,18 @@ static int check_engines(const char *list, struct error *err)
     }
 }
 
+static int check_settings(struct error *err)
+{
+    struct session_settings settings;
+    int result = session_settings_read(&settings, err);
+    session_settings_free(&settings);
+    return result;
+}
+
 int server_check(const struct server_options *options, struct error *err)
 {
-    if (check_tls(options, err) < 0 || check_engines(options->engines, err) < 0)
+    if (check_settings(err) < 0 || check_tls(options, err) < 0 ||
+        check_engines(options->engines, err) < 0)
         return -1;
     if (options->key && keys_check_secret(options->key, err) < 0)
         return -1;
@@ -197,19 +207,42 @@ static int find_secret(struct server *server, struct error *err)
     return options->dev || server->secret ? 0 : -1;
 }
 
+static void count_start(const struct box *box, uint64_t duration_us, const struct error *err)
+{
+    struct server *server = box->boxes->context;
+    struct figures *figures = figures_of(&server->figures, box->namespace);
+    if (err) {
+        figures->failed_starts++;
+    } else {
+        figures->starts++;
+        figures_time(&figures->start_time, duration_us);
+    }
+}
+
 static void prepare(struct server *server, const struct server_options *options)
 {
     uv_loop_init(&server->loop);
     server->options = options;
     server->is_loopback = origin_is_loopback(options->host);
-    server->boxes = (struct boxes){
-        .loop = &server->loop, .launcher = &server->launcher, .figures = &server->figures};
+    server->boxes = (struct boxes){.loop = &server->loop,
+                                   .launcher = &server->launcher,
+                                   .started = count_start,
+                                   .context = server};
     http_init(&server->http, &server->loop, server_routes);
     server->http.admit = admit;
     server->http.over = record_close;
     server->began_us = clock_monotonic_us();
     server->http.drained = on_drained;
     server->http.context = server;
+}
+
+static int open_sessions(struct server *server, struct error *err)
+{
+    cleanup_free char *path = home_path("server/sessions.db");
+    if (session_settings_read(&server->session_settings, err) < 0)
+        return -1;
+    server->sessions = sessions_open(&server->boxes, &server->session_settings, path, err);
+    return server->sessions ? 0 : -1;
 }
 
 int server_run(const struct server_options *options,
@@ -226,7 +259,7 @@ int server_run(const struct server_options *options,
     raise_descriptor_limit();
     prepare(server, options);
     if (load_tls(server, err) < 0 || find_secret(server, err) < 0 || listen_on(server, err) < 0 ||
-        launcher_open(&server->launcher, &server->loop, err) < 0)
+        launcher_open(&server->launcher, &server->loop, err) < 0 || open_sessions(server, err) < 0)
         return -1;
     watch_signals(server);
     announce(server, &info);
@@ -235,6 +268,8 @@ int server_run(const struct server_options *options,
     note("the server listens", &info);
     ready(&info, context);
     uv_run(&server->loop, UV_RUN_DEFAULT);
+    sessions_close(server->sessions);
+    session_settings_free(&server->session_settings);
     note("the server has ended", &info);
     SSL_CTX_free(server->http.tls);
     free(server->secret);

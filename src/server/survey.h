@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "server/boxes.h"
+#include "sandbox/boxes.h"
 
 struct survey_entry {
     char *namespace, *name;

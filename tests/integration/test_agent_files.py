@@ -43,6 +43,37 @@ class FileTest(AgentTest):
         self.assertIn(part, end["message"])
 
 
+class Beneath(FileTest):
+    """What is to lie below the working folder does, whatever links say."""
+
+    INSIDE = {"cwd": "/run/data", "beneath": 1}
+
+    def setUp(self):
+        super().setUp()
+        self.write("/run/data/sub/file", b"inside", parents=1)
+        self.write("/run/secret", b"outside")
+        self.sh("ln -s /run/secret /run/data/absolute; ln -s ../secret /run/data/relative; "
+                "ln -s /run /run/data/folder; ln -s sub/file /run/data/fine")
+
+    def test_what_is_inside_can_be_had(self):
+        for path in "sub/file", "./sub//./file":
+            self.assertEqual(self.read(path, **self.INSIDE), b"inside")
+        self.assertEqual(self.stat("sub/file", **self.INSIDE)["size"], 6)
+        self.assertEqual(self.stat("absolute", **self.INSIDE)["type"], "link")
+        self.assertEqual(self.paths("sub", **self.INSIDE), ["sub/file"])
+        self.assertIn("./sub", self.paths(".", **self.INSIDE))
+
+    def test_nothing_leads_out(self):
+        for path in ("/run/secret", "../secret", "sub/../../secret", "absolute", "relative",
+                     "folder/secret", "fine", "/run/data/sub/file", "sub/../sub/file", "/proc/self/root/run/secret"):
+            with self.subTest(path=path):
+                self.assertEqual(self.do(FILE_READ, path, **self.INSIDE).end["verdict"], "error")
+        for path in "folder/secret", "../secret":
+            self.assertEqual(self.do(FILE_STAT, path, **self.INSIDE).end["verdict"], "error")
+        for path in "folder", "..", "/":
+            self.assertEqual(self.do(FILE_LIST, path, **self.INSIDE).end["verdict"], "error")
+
+
 class Contents(FileTest):
     def test_contents_come_back_whole(self):
         for size in 0, 1, 65536, WINDOW + 1, 5_000_000:

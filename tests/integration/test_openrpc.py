@@ -40,7 +40,8 @@ class OpenRpc(ServerTest):
             cells = line.split("|")
             for name in re.findall(r"`([a-z.]+\.[a-z]+)`", cells[1] if len(cells) > 2 else ""):
                 rows[name] = cells[2]
-        methods = self.methods()
+        methods = {name: method for name, method in self.methods().items()
+                   if not name.startswith("session.")}
         self.assertEqual(sorted(rows), sorted(methods))
         for name, method in methods.items():
             if "the same" in rows[name]:
@@ -52,10 +53,17 @@ class OpenRpc(ServerTest):
         for member in methods["sandbox.start"]["params"][-1]["schema"]["properties"]:
             self.assertIn(f"| `{member}` |", config)
 
+    def test_methods_of_sessions_are_documented(self):
+        text = (REPOSITORY / "docs" / "sessions.md").read_text(encoding="utf-8")
+        for name, method in self.methods().items():
+            if name.startswith("session."):
+                for word in (name, *(param["name"] for param in method["params"])):
+                    self.assertIn(f"`{word}`", text)
+
     def test_the_types_of_the_document_are_those_that_are_checked(self):
         for name, method in self.methods().items():
             good = {"sandbox": "a", "path": "x", "content": "", "code": "1", "language": "python",
-                    "command": "ls"}
+                    "command": "ls", "session_id": "a"}
             for param in method["params"]:
                 kind = param["schema"]["type"]
                 for value in (WRONG[kind], ALSO_WRONG[kind]):

@@ -1,4 +1,4 @@
-#include "server/launcher.h"
+#include "sandbox/launcher.h"
 
 #include <errno.h>
 #include <fcntl.h>

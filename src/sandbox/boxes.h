@@ -1,18 +1,22 @@
 /*
- * The sandboxes that the server has to do with, and its connections to their keepers. Connections
- * are made when somebody asks for a sandbox, whoever started it, and kept until its keeper goes.
+ * The sandboxes that a process such as the server has to do with, and its connections to their
+ * keepers. Connections are made when somebody asks for a sandbox, whoever started it, and kept
+ * until its keeper goes.
  */
 #pragma once
 
 #include "sandbox/client.h"
 #include "sandbox/config.h"
-#include "server/figures.h"
-#include "server/launcher.h"
+#include "sandbox/launcher.h"
+
+struct box;
 
 struct boxes {
     uv_loop_t *loop;
     struct launcher *launcher;
-    struct figures **figures; /* counts starts */
+    /* A start has ended; err is NULL when it went well. May be NULL. */
+    void (*started)(const struct box *box, uint64_t duration_us, const struct error *err);
+    void *context;
     struct box *first;
 };
 
@@ -53,3 +57,6 @@ struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config
 void box_await_start(struct box *box, struct box_waiter *waiter);
 /* Waits until the keeper has closed its connection: its name is free then. */
 void box_await_end(struct box *box, struct box_waiter *waiter);
+/* Ends the sandbox and waits for that; a keeper that does not answer in time is killed. The
+ * waiter may be NULL. */
+void box_stop(struct box *box, struct box_waiter *waiter);

@@ -1,4 +1,4 @@
-#include "server/boxes.h"
+#include "sandbox/boxes.h"
 
 #include <string.h>
 
@@ -159,7 +159,6 @@ struct box *boxes_find_starting(struct boxes *boxes, const char *namespace, cons
 
 static void note_start(const struct box *box, const struct error *err)
 {
-    struct figures *figures = figures_of(box->boxes->figures, box->namespace);
     uint64_t duration_us = clock_monotonic_us() - box->began_us;
     const struct log_field fields[] = {
         {.name = "namespace", .text = box->namespace},
@@ -168,12 +167,8 @@ static void note_start(const struct box *box, const struct error *err)
         {.name = err ? "error" : NULL, .text = err ? error_code_name(err->code) : ""},
         {.name = err ? "reason" : NULL, .text = err ? err->message : ""},
     };
-    if (err) {
-        figures->failed_starts++;
-    } else {
-        figures->starts++;
-        figures_time(&figures->start_time, duration_us);
-    }
+    if (box->boxes->started)
+        box->boxes->started(box, duration_us, err);
     log_event(err ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
               err ? "a sandbox could not be started" : "a sandbox was started", fields,
               sizeof fields / sizeof fields[0]);
