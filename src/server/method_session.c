@@ -199,9 +199,7 @@ void method_session_get(struct rpc_call *call)
         rpc_succeed(call, info);
         return;
     }
-    error_set(&failure.cause, ERROR_NOT_FOUND, "there is no session %s", id);
-    failure.cause.hint[0] = '\0';
-    failure_set(&failure, FAILURE_NO_SESSION, NULL, id);
+    failure_no_session(&failure, id);
     session_rpc_fail(call, &failure);
 }
 

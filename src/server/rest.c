@@ -98,7 +98,6 @@ static int read_body(struct rest *rest, struct session_failure *failure)
     if (json_is_object(rest->body))
         return 0;
     error_set(&failure->cause, ERROR_INVALID, "the body must be one JSON object");
-    failure->cause.hint[0] = '\0';
     return failure_set(failure, FAILURE_REQUEST, "content", NULL);
 }
 

@@ -2,52 +2,51 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sandbox/collect.h"
-#include "sandbox/requests.h"
-#include "server/content_type.h"
 #include "server/context.h"
 #include "server/files.h"
 #include "server/rest.h"
 #include "server/session_output.h"
+#include "session/session_file.h"
 
-#define ENTRIES_MAX 10000
+#define PATH_LONGEST 4096
 
 /* A file, or a list of a folder's entries, of a session that is waited for. */
 struct looking {
-    struct session_lease lease;
-    struct http_request *request; /* NULL: the client has left */
+    struct http_request *request;
     struct server *server;
-    char *path;
-    bool is_artifact, is_list;
-    struct collection listing;
-    bool is_listing;
+    char *namespace, *path;
+    const char *id; /* of the request */
+    bool is_artifact;
+    struct session_lease lease;   /* of a file */
+    struct session_file *listing; /* of a folder */
 };
 
 static void looking_free(struct looking *looking)
 {
-    collect_free(&looking->listing);
+    free(looking->namespace);
     free(looking->path);
     free(looking);
 }
 
 /* A path that leads nowhere is the same to whoever asks for an artifact, whatever is wrong. */
-static void refuse(const struct looking *looking, struct http_request *request,
-                   struct session_failure *failure)
+static void refuse(struct looking *looking, const struct session_failure *failure)
 {
-    if (looking->is_artifact && failure->kind == FAILURE_REQUEST)
-        failure->kind = FAILURE_NO_FILE;
-    rest_refuse(request, failure);
+    struct session_failure told = *failure;
+    struct http_request *request = looking->request;
+    if (looking->is_artifact && told.kind == FAILURE_REQUEST)
+        told.kind = FAILURE_NO_FILE;
+    request->gone = NULL;
+    looking_free(looking);
+    rest_refuse(request, &told);
 }
 
 static void on_gone(struct http_request *request)
 {
     struct looking *looking = request->context;
-    looking->request = NULL;
-    if (looking->is_listing) {
-        call_cancel(&looking->listing.call);
-        return;
-    }
-    session_abandon(&looking->lease);
+    if (looking->listing)
+        session_file_abandon(looking->listing);
+    else
+        session_abandon(&looking->lease);
     looking_free(looking);
 }
 
@@ -60,9 +59,9 @@ static void on_sent(void *context)
     looking_free(looking);
 }
 
-static void send_file(struct looking *looking, struct sandbox_client *client)
+static void send_file(struct looking *looking)
 {
-    files_send(looking->request, client,
+    files_send(looking->request, session_client(&looking->lease),
                &(struct files_sending){.path = looking->path,
                                        .beneath = looking->is_artifact,
                                        .shown = looking->is_artifact,
@@ -71,16 +70,38 @@ static void send_file(struct looking *looking, struct sandbox_client *client)
                                        .context = looking});
 }
 
+static void on_ready(struct session_lease *lease, const struct session_failure *failure)
+{
+    struct looking *looking = lease->context;
+    if (failure)
+        refuse(looking, failure);
+    else
+        send_file(looking);
+}
+
+static void begin_file(struct looking *looking, const struct session_request *request)
+{
+    struct session_failure failure;
+    looking->lease.ready = on_ready;
+    looking->lease.context = looking;
+    int granted = session_acquire(looking->server->sessions, &looking->lease, request, &failure);
+    if (granted < 0)
+        refuse(looking, &failure);
+    else if (granted > 0)
+        send_file(looking);
+}
+
 /* ---- a folder ------------------------------------------------------------------------------ */
 
+/* NULL for what is not told. */
 static json_t *describe_entry(const struct looking *looking, const json_t *record)
 {
     const char *type = json_string_value(json_object_get(record, "type"));
-    const struct session *session = looking->lease.session;
+    if (!type)
+        return NULL;
     if (looking->is_artifact)
         return strcmp(type, "file") == 0
-                   ? artifact_json(looking->request, session_namespace(session),
-                                   session_id(session), record)
+                   ? artifact_json(looking->request, looking->namespace, looking->id, record)
                    : NULL;
     return json_pack("{s:O, s:O, s:O, s:b, s:O}", "name", json_object_get(record, "name"), "path",
                      json_object_get(record, "path"), "size", json_object_get(record, "size"),
@@ -98,14 +119,12 @@ static void plain_path(json_t *record)
     }
 }
 
-static json_t *describe_all(struct looking *looking)
+static json_t *describe_all(const struct looking *looking, json_t *entries)
 {
     json_t *list = json_array(), *record;
     size_t index;
-    json_array_foreach(looking->listing.records, index, record)
+    json_array_foreach(entries, index, record)
     {
-        if (!json_is_string(json_object_get(record, "type")))
-            continue;
         plain_path(record);
         json_t *entry = describe_entry(looking, record);
         if (entry)
@@ -114,83 +133,35 @@ static json_t *describe_all(struct looking *looking)
     return looking->is_artifact ? json_pack("{s:o}", "artifacts", list) : list;
 }
 
-static void on_listed(struct collection *listing, const struct outcome *outcome)
+static void on_listed(void *context, const struct file_result *result,
+                      const struct session_failure *failure)
 {
-    struct looking *looking = listing->context;
+    struct looking *looking = context;
     struct http_request *request = looking->request;
-    if (request)
-        request->gone = NULL;
-    if (request && outcome->error.code != ERROR_NONE) {
-        struct session_failure failure;
-        failure_wrap(&failure, FAILURE_NONE, "path", session_id(looking->lease.session),
-                     &outcome->error);
-        refuse(looking, request, &failure);
-    } else if (request) {
-        json_t *json = describe_all(looking);
-        cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-        json_decref(json);
-        http_answer(request, 200, "application/json", text, strlen(text));
-    }
-    session_release(&looking->lease, false);
-    looking_free(looking);
-}
-
-static void send_list(struct looking *looking, struct sandbox_client *client)
-{
-    cleanup_buf struct buf fields = {0};
-    struct file_request request = {.path = looking->path[0] ? looking->path : ".",
-                                   .limit = ENTRIES_MAX,
-                                   .beneath = looking->is_artifact};
-    looking->is_listing = true;
-    looking->listing.ended = on_listed;
-    looking->listing.context = looking;
-    file_request_fields(&fields, &request);
-    collect_start(&looking->listing, client, OP_FILE_LIST, &fields, NULL, 0);
-}
-
-/* ---- the session --------------------------------------------------------------------------- */
-
-static void begin(struct looking *looking)
-{
-    struct sandbox_client *client = session_client(&looking->lease);
-    if (looking->is_list)
-        send_list(looking, client);
-    else
-        send_file(looking, client);
-}
-
-static void on_ready(struct session_lease *lease, const struct session_failure *failure)
-{
-    struct looking *looking = lease->context;
-    if (!failure) {
-        begin(looking);
+    if (failure) {
+        refuse(looking, failure);
         return;
     }
-    struct session_failure told = *failure;
-    struct http_request *request = looking->request;
+    json_t *json = describe_all(looking, result->entries);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
     request->gone = NULL;
-    refuse(looking, request, &told);
     looking_free(looking);
+    http_answer(request, 200, "application/json", text, strlen(text));
 }
 
-static int acquire(struct looking *looking, struct session_failure *failure)
+static void begin_list(struct looking *looking, const struct session_request *request)
 {
-    struct http_request *request = looking->request;
-    cleanup_free char *namespace = rest_namespace(request, failure);
-    const char *id = http_parameter(request, "session_id");
-    if (!namespace)
-        return -1;
-    if (strlen(looking->path) > 4096) {
-        error_set(&failure->cause, ERROR_INVALID, "the path is too long");
-        failure->cause.hint[0] = '\0';
-        return failure_set(failure, FAILURE_REQUEST, "path", NULL);
-    }
-    return session_acquire(
-        looking->server->sessions, &looking->lease,
-        &(struct session_request){
-            .namespace = namespace, .id = id, .must_exist = true, .shared = true},
-        failure);
+    struct session_failure failure;
+    struct file_work work = {
+        .operation = OP_FILE_LIST, .path = looking->path, .beneath = looking->is_artifact};
+    looking->listing =
+        session_file_start(looking->server->sessions, request, &work, on_listed, looking, &failure);
+    if (!looking->listing)
+        refuse(looking, &failure);
 }
+
+/* ---- requests ------------------------------------------------------------------------------ */
 
 static void look(struct http_request *request, char *path, bool is_artifact, bool is_list)
 {
@@ -199,20 +170,21 @@ static void look(struct http_request *request, char *path, bool is_artifact, boo
     looking->request = request;
     looking->server = request->server->context;
     looking->path = path;
+    looking->id = http_parameter(request, "session_id");
     looking->is_artifact = is_artifact;
-    looking->is_list = is_list;
-    looking->lease.ready = on_ready;
-    looking->lease.context = looking;
-    int granted = acquire(looking, &failure);
-    if (granted < 0) {
-        refuse(looking, request, &failure);
-        looking_free(looking);
+    looking->namespace = rest_namespace(request, &failure);
+    if (looking->namespace && strlen(path) > PATH_LONGEST) {
+        error_set(&failure.cause, ERROR_INVALID, "the path is too long");
+        failure_set(&failure, FAILURE_REQUEST, "path", NULL);
+    } else if (looking->namespace) {
+        struct session_request wanted = {
+            .namespace = looking->namespace, .id = looking->id, .must_exist = true, .shared = true};
+        request->context = looking;
+        request->gone = on_gone;
+        (is_list ? begin_list : begin_file)(looking, &wanted);
         return;
     }
-    request->context = looking;
-    request->gone = on_gone;
-    if (granted)
-        begin(looking);
+    refuse(looking, &failure);
 }
 
 void session_rest_download(struct http_request *request)
@@ -225,7 +197,6 @@ void session_rest_download(struct http_request *request)
     }
     free(path);
     error_set(&failure.cause, ERROR_INVALID, "which file? ?path= is missing");
-    failure.cause.hint[0] = '\0';
     failure_set(&failure, FAILURE_REQUEST, "path", NULL);
     rest_refuse(request, &failure);
 }

@@ -171,6 +171,12 @@ int failure_wrap(struct session_failure *failure, enum failure_kind kind, const 
     return failure_set(failure, kind ? kind : kind_of(cause->code), detail, session_id);
 }
 
+int failure_no_session(struct session_failure *failure, const char *session_id)
+{
+    error_set(&failure->cause, ERROR_NOT_FOUND, "there is no session %s", session_id);
+    return failure_set(failure, FAILURE_NO_SESSION, NULL, session_id);
+}
+
 void failure_set_subject(struct session_failure *failure, const char *text)
 {
     size_t length = strlen(text), most = sizeof failure->subject - 1;

@@ -49,6 +49,7 @@ int failure_set(struct session_failure *failure, enum failure_kind kind, const c
 /* The same with a cause, and with the kind that fits that if `kind` is FAILURE_NONE. */
 int failure_wrap(struct session_failure *failure, enum failure_kind kind, const char *detail,
                  const char *session_id, const struct error *cause);
+int failure_no_session(struct session_failure *failure, const char *session_id);
 void failure_set_subject(struct session_failure *failure, const char *text);
 
 /* {"error_code", "category", "severity", "message", "context", "recovery_suggestions",

@@ -56,12 +56,10 @@ struct sessions {
     struct orphan_wait *orphan_waits;
 };
 
-/* session.c: one session's life */
+/* session.c */
 struct session *session_new(struct sessions *sessions, const struct session_request *request,
                             struct session_failure *failure);
 struct session *session_restore(struct sessions *sessions, const struct store_row *row);
-/* A new sandbox for a session that has lost its own. On failure the session is gone. */
-int session_restart(struct session *session, struct session_failure *failure);
 void session_stop(struct session *session, const char *why);
 bool session_is_usable(const struct session *session);
 void session_grant(struct session *session, struct session_lease *lease);
@@ -73,6 +71,18 @@ void session_save(struct session *session);
 struct session *session_find(struct sessions *sessions, const char *namespace, const char *id);
 /* Frees one that is over when nobody has to do with it any more. */
 void session_forget(struct session *session);
+
+void session_fail_waiting(struct session *session, const struct session_failure *failure);
+
+/* session_sandbox.c */
+int session_try_start(struct session *session, struct error *err);
+/* A new sandbox for a session that has lost its own. On failure the session is gone. */
+int session_restart(struct session *session, struct session_failure *failure);
+/* The same for those who wait, who are told. */
+void session_start_for_waiting(struct session *session);
+/* One that runs is its sandbox from now on. */
+void session_adopt_box(struct session *session, struct box *box);
+void session_stop_box(struct session *session);
 
 /* orphans.c */
 void orphans_clean(struct sessions *sessions);

@@ -106,7 +106,6 @@ static int lack(struct session_failure *failure, const struct session_request *r
               is_memory ? "no room for another session: %llu of %llu MB of memory are taken"
                         : "no room for another session: there are %llu of at most %llu",
               (unsigned long long)answer->current, (unsigned long long)answer->limit);
-    failure->cause.hint[0] = '\0';
     failure_set(failure, FAILURE_RESOURCE, answer->lacking, request->id);
     failure->current = answer->current;
     failure->limit = answer->limit;
@@ -165,10 +164,7 @@ static struct session *find_or_make(struct sessions *sessions,
     if (session)
         return session;
     if (request->must_exist) {
-        error_set(&failure->cause, ERROR_NOT_FOUND, "there is no session %s",
-                  request->id ? request->id : "without an id");
-        failure->cause.hint[0] = '\0';
-        failure_set(failure, FAILURE_NO_SESSION, NULL, request->id);
+        failure_no_session(failure, request->id ? request->id : "without an id");
         return NULL;
     }
     if (make_room(sessions, request, failure) < 0)
@@ -179,7 +175,6 @@ static struct session *find_or_make(struct sessions *sessions,
 static int refuse_busy(struct session_failure *failure, const struct session *session)
 {
     error_set(&failure->cause, ERROR_BUSY, "the session %s is busy with another call", session->id);
-    failure->cause.hint[0] = '\0';
     return failure_set(failure, FAILURE_BUSY, NULL, session->id);
 }
 
@@ -304,12 +299,9 @@ static struct session *need(struct sessions *sessions, const char *namespace, co
     if (session_check_id(id, failure) < 0)
         return NULL;
     struct session *session = session_find(sessions, namespace, id);
-    if (session)
-        return session;
-    error_set(&failure->cause, ERROR_NOT_FOUND, "there is no session %s", id);
-    failure->cause.hint[0] = '\0';
-    failure_set(failure, FAILURE_NO_SESSION, NULL, id);
-    return NULL;
+    if (!session)
+        failure_no_session(failure, id);
+    return session;
 }
 
 int sessions_touch(struct sessions *sessions, const char *namespace, const char *id,

@@ -5,7 +5,7 @@
  * process, see store.h; sandboxes survive it anyway.
  *
  * Everything happens on one libuv loop, and nothing blocks. No function here calls back before it
- * returns. run.h, install.h and tasks.h offer what is built on this.
+ * returns. run.h, session_file.h, session_install.h and tasks.h offer what is built on this.
  */
 #pragma once
 
