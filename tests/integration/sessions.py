@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -410,19 +411,18 @@ class Settings(unittest.TestCase):
 
 
     def test_the_log_goes_where_it_is_told_to(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "log")
-            server = Server(MSB_LOG_FILE=path, MSB_LOG_MAX_SIZE="1024", MSB_LOG_BACKUP_COUNT="1")
-            self.addCleanup(server.end)
-            for _ in range(20):
-                server.run("1", session_id="logged")
-            server.rpc("session.shutdown")
-            self.assertEqual(sorted(os.listdir(folder)), ["log", "log.1"])
-            lines = []
-            for name in ("log.1", "log"):
-                with open(os.path.join(folder, name), encoding="utf-8") as log:
-                    lines += [json.loads(line) for line in log]
-            self.assertTrue(any("default/logged" in line["message"] for line in lines), lines)
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        server = Server(MSB_LOG_FILE=os.path.join(folder, "log"), MSB_LOG_MAX_SIZE="2048",
+                        MSB_LOG_BACKUP_COUNT="1")
+        self.addCleanup(server.end)
+        for _ in range(20):
+            server.run("1", session_id="logged")
+        self.assertEqual(sorted(os.listdir(folder)), ["log", "log.1"])
+        with open(os.path.join(folder, "log.1"), encoding="utf-8") as log:
+            lines = [json.loads(line) for line in log]
+        self.assertTrue(any("default/logged" in line["message"] for line in lines), lines)
+        server.rpc("session.shutdown")
 
 
 class Keys(SessionTest):
