@@ -1,0 +1,48 @@
+"""Sessions of an msb server: code and commands in one call, without caring for sandboxes."""
+
+from . import exceptions
+from .config import WrapperConfig
+from .exceptions import (
+    CodeExecutionError,
+    CommandExecutionError,
+    ConfigurationError,
+    ConnectionError,
+    MicrosandboxWrapperError,
+    ResourceLimitError,
+    SandboxCreationError,
+    SessionNotFoundError,
+)
+from .logging_config import get_logger, setup_logging
+from .models import (
+    CommandResult,
+    ExecutionResult,
+    ResourceStats,
+    SandboxFlavor,
+    SessionInfo,
+    SessionStatus,
+    VolumeMapping,
+)
+from .wrapper import MicrosandboxWrapper
+
+__all__ = [
+    "CodeExecutionError",
+    "CommandExecutionError",
+    "CommandResult",
+    "ConfigurationError",
+    "ConnectionError",
+    "ExecutionResult",
+    "MicrosandboxWrapper",
+    "MicrosandboxWrapperError",
+    "ResourceLimitError",
+    "ResourceStats",
+    "SandboxCreationError",
+    "SandboxFlavor",
+    "SessionInfo",
+    "SessionNotFoundError",
+    "SessionStatus",
+    "VolumeMapping",
+    "WrapperConfig",
+    "exceptions",
+    "get_logger",
+    "setup_logging",
+]
