@@ -200,3 +200,8 @@ export class CommandExecutionError extends MicrosandboxWrapperError {}
 export class ResourceLimitError extends MicrosandboxWrapperError {}
 export class SessionNotFoundError extends MicrosandboxWrapperError {}
 export class ConnectionError extends MicrosandboxWrapperError {}
+
+/** Tools of LangChain: execute_python and install_packages. Needs @langchain/core. */
+export function createSandboxTools(
+  options?: { serverUrl?: string; apiKey?: string },
+): Promise<unknown[]>;

@@ -8,3 +8,4 @@ export {
   MicrosandboxWrapperError, ResourceLimitError, SandboxCreationError, SandboxFlavor,
   SessionNotFoundError,
 } from './wrapper.js';
+export { createSandboxTools } from './tools.js';

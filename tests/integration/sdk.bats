@@ -49,6 +49,17 @@ build_c() {
     assert_all_ended
 }
 
+@test "JavaScript: tools for agents, with the real framework" {
+    local place=$REPOSITORY/build/npm/agents
+    command -v npm >/dev/null || skip "npm is not installed"
+    mkdir -p "$place"
+    timeout 120 npm install --silent --no-audit --no-fund --install-links=false --prefix "$place" \
+        @langchain/core "$REPOSITORY/sdk/js" >&2 || skip "npm's registry cannot be reached"
+    cp "$REPOSITORY/tests/sdk/tools.test.mjs" "$place"
+    timeout 300 node --preserve-symlinks --test "$place/tools.test.mjs"
+    assert_all_ended
+}
+
 @test "C: all of the library" {
     timeout 300 "$(build_c "$REPOSITORY/tests/sdk/test_c.c")"
     assert_all_ended

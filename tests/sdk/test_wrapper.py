@@ -13,6 +13,7 @@ import unittest
 import warnings
 
 import microsandbox_wrapper
+from microsandbox import SandboxError
 from microsandbox_wrapper import (
     CodeExecutionError,
     ConfigurationError,
@@ -22,6 +23,7 @@ from microsandbox_wrapper import (
     SandboxFlavor,
     SessionNotFoundError,
     SessionStatus,
+    SessionTools,
     VolumeMapping,
     WrapperConfig,
 )
@@ -175,6 +177,21 @@ class Uses(unittest.IsolatedAsyncioTestCase):
                 subprocess.run, [sys.executable, script], timeout=60, capture_output=True,
                 env={**os.environ, "MSB_SERVER_URL": url}, check=False)
             self.assertEqual(ended.returncode, code, ended)
+
+
+class Tools(unittest.IsolatedAsyncioTestCase):
+    async def test_what_tools_of_agents_do(self):
+        tools = SessionTools()
+        async with MicrosandboxWrapper() as wrapper:
+            try:
+                first = await tools.execute_python("x = 41", "agent-py")
+                second = await tools.execute_python("print(x + 1)", "agent-py")
+                self.assertEqual([first["success"], second["output"].strip()], [True, "42"])
+                with self.assertRaises(SandboxError):
+                    await tools.execute_python("1", "no/such id")
+            finally:
+                await wrapper.stop_session("agent-py")
+                await tools.close()
 
 
 class Configuration(unittest.TestCase):

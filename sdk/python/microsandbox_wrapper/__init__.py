@@ -22,6 +22,7 @@ from .models import (
     SessionStatus,
     VolumeMapping,
 )
+from .tools import SessionTools, create_sandbox_tools
 from .wrapper import MicrosandboxWrapper
 
 __all__ = [
@@ -40,8 +41,10 @@ __all__ = [
     "SessionInfo",
     "SessionNotFoundError",
     "SessionStatus",
+    "SessionTools",
     "VolumeMapping",
     "WrapperConfig",
+    "create_sandbox_tools",
     "exceptions",
     "get_logger",
     "setup_logging",
