@@ -71,3 +71,16 @@ build_c() {
     assert_equal "$output" $'42\nhello\nstep 0\nstep 1\nstep 2'
     assert_all_ended
 }
+
+@test "the examples" {
+    cd "$BATS_TEST_TMPDIR"
+    run timeout 120 "$REPOSITORY/examples/chart.py"
+    assert_equal "$status" 0
+    assert_contains "$output" "The first try failed: KeyError: 'area'"
+    assert_equal "$(head -c 4 chart.png | tail -c 3)" PNG
+    run timeout 120 "$REPOSITORY/examples/advanced.py"
+    assert_equal "$status" 0
+    assert_contains "$output" "12.57 - the same session: True"
+    assert_contains "$output" "no room for another session"
+    assert_all_ended
+}
