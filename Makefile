@@ -78,6 +78,32 @@ $(BUILD)/tests/mcp-fixture: tests/mcp/fixture.c $(HOST_OBJ)
 	@echo "  TEST   $<"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(HOST_OBJ) $(LDLIBS)
 
+# The library for C programs that use a server.
+SDK_SRC   = $(wildcard sdk/c/*.c)
+SDK_OBJ   = $(SDK_SRC:%.c=$(BUILD)/%.o)
+SDK_LIBS  = libcurl jansson libcrypto
+SONAME    = libmsb.so.0
+
+$(BUILD)/sdk/c/%.o: sdk/c/%.c
+	@mkdir -p $(@D)
+	@echo "  CC     $<"
+	$(Q)$(CC) $(COMMON) $(OPTIMIZE) -fPIC -fvisibility=hidden -Iinclude -c -o $@ $<
+
+$(BUILD)/libmsb.a: $(SDK_OBJ)
+	@echo "  AR     $@"
+	$(Q)ar rcs $@ $^
+
+$(BUILD)/$(SONAME): $(SDK_OBJ)
+	@echo "  LD     $@"
+	$(Q)$(CC) -shared -Wl,-soname,$(SONAME),-z,relro,-z,now,--as-needed \
+	    $(if $(SAN),-fsanitize=address$(,)undefined) -o $@ $^ $(shell pkg-config --libs $(SDK_LIBS))
+	$(Q)ln -sf $(SONAME) $(BUILD)/libmsb.so
+
+$(BUILD)/msb.pc: sdk/c/msb.pc.in Makefile
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
+
+library: $(BUILD)/libmsb.a $(BUILD)/$(SONAME) $(BUILD)/msb.pc
+
 # ---- for people ---------------------------------------------------------------------------------
 
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
@@ -99,7 +125,7 @@ quickstart:
 
 check:
 	@tools/install-packages $(BUILD_PACKAGES) $(RUN_PACKAGES) $(TEST_PACKAGES)
-	@$(MAKE) --no-print-directory all $(UNIT) $(BUILD)/tests/mcp-fixture
+	@$(MAKE) --no-print-directory all library $(UNIT) $(BUILD)/tests/mcp-fixture
 	@BUILD=$(BUILD) tests/run
 
 # Hostile bytes for both sides of the agent protocol, the proxy and the server, FUZZ_SECONDS long each.
@@ -149,11 +175,16 @@ bench: all
 	@tools/install-packages bubblewrap python3
 	@bench/run
 
-install: all
+install: all library
 	install -D -m 0755 build/msb $(DESTDIR)$(PREFIX)/bin/msb
+	install -D -m 0644 include/msb.h $(DESTDIR)$(PREFIX)/include/msb.h
+	install -D -m 0644 build/libmsb.a $(DESTDIR)$(PREFIX)/lib/libmsb.a
+	install -D -m 0755 build/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libmsb.so
+	install -D -m 0644 build/msb.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/msb.pc
 
 clean:
 	rm -rf build build-san
 
-.PHONY: all quickstart check soak fuzz sanitize format lint bench install clean
--include $(HOST_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(UNIT:=.d) $(BUILD)/src/cli/main.d
+.PHONY: all library quickstart check soak fuzz sanitize format lint bench install clean
+-include $(SDK_OBJ:.o=.d) $(HOST_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(UNIT:=.d) $(BUILD)/src/cli/main.d

@@ -106,3 +106,102 @@ export class BaseSandbox {
 
 export class PythonSandbox extends BaseSandbox {}
 export class NodeSandbox extends BaseSandbox {}
+
+export const SandboxFlavor: Readonly<{ SMALL: 'small'; MEDIUM: 'medium'; LARGE: 'large' }>;
+export type Flavor = 'small' | 'medium' | 'large';
+
+export interface WrapperConfig {
+  serverUrl?: string;
+  apiKey?: string;
+  /** Seconds without a call after which a session ends. */
+  sessionTimeout?: number;
+  maxConcurrentSessions?: number;
+  defaultFlavor?: Flavor;
+  sandboxStartTimeout?: number;
+  defaultExecutionTimeout?: number;
+  maxTotalMemoryMb?: number;
+  /** HOST:GUEST */
+  sharedVolumeMappings?: string[];
+  enableLruEviction?: boolean;
+}
+
+export interface CallOptions {
+  template?: string;
+  sessionId?: string;
+  flavor?: Flavor;
+  timeout?: number;
+}
+
+export interface ExecutionResult {
+  sessionId: string;
+  stdout: string;
+  stderr: string;
+  success: boolean;
+  exitCode: number;
+  executionTimeMs: number;
+  sessionCreated: boolean;
+  template: string | null;
+  results: Array<Record<string, unknown>>;
+}
+
+export interface CommandResult extends ExecutionResult {
+  command: string;
+  args: string[];
+}
+
+export interface SessionInfo {
+  sessionId: string;
+  template: string | null;
+  flavor: Flavor;
+  status: string;
+  createdAt: string;
+  lastAccessed: string;
+  namespace: string;
+  sandboxName: string;
+}
+
+export interface ResourceStats {
+  activeSessions: number;
+  maxSessions: number;
+  sessionsByFlavor: Record<string, number>;
+  totalMemoryMb: number;
+  totalCpus: number;
+  uptimeSeconds: number;
+}
+
+export class MicrosandboxWrapper {
+  constructor(config?: WrapperConfig);
+  readonly config: WrapperConfig;
+  executeCode(code: string, options?: CallOptions): Promise<ExecutionResult>;
+  executeCommand(command: string, args?: string[], options?: CallOptions): Promise<CommandResult>;
+  getSessions(sessionId?: string): Promise<SessionInfo[]>;
+  stopSession(sessionId: string): Promise<boolean>;
+  getResourceStats(): Promise<ResourceStats>;
+  getVolumeMappings(): Promise<Array<{ hostPath: string; containerPath: string }>>;
+  cleanupOrphanSandboxes(): Promise<number>;
+  pauseBackgroundTasks(): Promise<Record<string, unknown>>;
+  resumeBackgroundTasks(): Promise<Record<string, unknown>>;
+  restartBackgroundTasks(): Promise<Record<string, unknown>>;
+  getBackgroundTaskStatus(): Promise<Record<string, unknown>>;
+  healthCheck(): Promise<Record<string, unknown>>;
+  stop(): Promise<void>;
+}
+
+export class MicrosandboxWrapperError extends Error {
+  readonly errorCode: string;
+  readonly category: string;
+  readonly severity: string;
+  readonly context: Record<string, unknown>;
+  readonly recoverySuggestions: string[];
+}
+export class SandboxCreationError extends MicrosandboxWrapperError {}
+export class CodeExecutionError extends MicrosandboxWrapperError {}
+export class CommandExecutionError extends MicrosandboxWrapperError {}
+export class ResourceLimitError extends MicrosandboxWrapperError {}
+export class SessionNotFoundError extends MicrosandboxWrapperError {}
+export class ConnectionError extends MicrosandboxWrapperError {}
+
+/** Tools of LangChain: execute_python and install_packages. Needs @langchain/core. */
+export function createSandboxTools(
+  options?: { serverUrl?: string; apiKey?: string },
+): Promise<unknown[]>;

@@ -3,3 +3,9 @@ export { SandboxError } from './connection.js';
 export { CommandExecution, Execution } from './execution.js';
 export { SandboxOptions } from './options.js';
 export { BaseSandbox, NodeSandbox, PythonSandbox } from './sandbox.js';
+export {
+  CodeExecutionError, CommandExecutionError, ConnectionError, MicrosandboxWrapper,
+  MicrosandboxWrapperError, ResourceLimitError, SandboxCreationError, SandboxFlavor,
+  SessionNotFoundError,
+} from './wrapper.js';
+export { createSandboxTools } from './tools.js';
