@@ -5,6 +5,8 @@
 #include "server/rpc.h"
 #include "server/survey.h"
 
+#define MEGABYTE (1 << 20)
+
 static json_t *describe_for_list(const struct survey_entry *found)
 {
     static const char *const shown[] = {"image",     "engine",     "accelerator", "state", "cpus",
@@ -30,7 +32,8 @@ static json_t *describe_usage(const struct survey_entry *found)
     if (processor)
         json_object_set(entry, "cpu_usage", processor);
     if (memory)
-        json_object_set_new(entry, "memory_usage", json_integer(json_integer_value(memory) >> 20));
+        json_object_set_new(entry, "memory_usage",
+                            json_integer((json_integer_value(memory) + MEGABYTE - 1) / MEGABYTE));
     if (found->disk_bytes)
         json_object_set_new(entry, "disk_usage", json_integer((json_int_t)found->disk_bytes));
     if (engine)

@@ -86,6 +86,8 @@ void session_stop_box(struct session *session);
 
 /* orphans.c */
 void orphans_clean(struct sessions *sessions);
+/* Not before this returns. */
+void orphans_clean_soon(struct sessions *sessions);
 
 /* tasks.c */
 void tasks_open(struct sessions *sessions);

@@ -123,10 +123,15 @@ static void on_sweep(uv_timer_t *timer)
     orphans_clean(timer->data);
 }
 
+void orphans_clean_soon(struct sessions *sessions)
+{
+    uv_timer_start(&sessions->sweep, on_sweep, 0, 0);
+}
+
 void tasks_sweep_orphans(struct sessions *sessions, struct orphan_wait *wait)
 {
     wait->count = 0;
     wait->next = sessions->orphan_waits;
     sessions->orphan_waits = wait;
-    uv_timer_start(&sessions->sweep, on_sweep, 0, 0);
+    orphans_clean_soon(sessions);
 }

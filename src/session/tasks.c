@@ -68,6 +68,7 @@ void tasks_open(struct sessions *sessions)
     task_open(sessions, &sessions->orphans);
     uv_timer_init(sessions->boxes->loop, &sessions->sweep);
     sessions->sweep.data = sessions;
+    orphans_clean_soon(sessions);
 }
 
 /* ---- control ------------------------------------------------------------------------------- */

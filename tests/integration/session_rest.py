@@ -1,14 +1,14 @@
 """Session REST and artifacts, as an application uses them."""
 
 import base64
-import json
 import os
 import re
+import socket
 import subprocess
 import unittest
 import urllib.parse
 
-from http_server import MSB, REPOSITORY
+from http_server import MSB
 from session_server import SessionTest
 
 PICTURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
@@ -154,7 +154,6 @@ class Routes(RestTest):
     def test_a_busy_session_says_so(self):
         self.post("start")
         with self.assertRaisesRegex(TimeoutError, ""):
-            import socket
             connection = socket.create_connection(
                 ("127.0.0.1", int(self.server.url.rpartition(":")[2])), 1)
             self.addCleanup(connection.close)

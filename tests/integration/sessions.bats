@@ -20,7 +20,7 @@ sessions() {
 }
 
 @test "limits, eviction, expiry" {
-    sessions sessions.Limits sessions.Ends
+    sessions sessions.Limits sessions.Ends sessions.Impatience
 }
 
 @test "sessions survive the server, orphans are ended" {

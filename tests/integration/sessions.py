@@ -1,10 +1,15 @@
 """Sessions: made, reused, limited, evicted, expired, restored; orphans and background tasks."""
 
 import concurrent.futures
+<<<<<<< ours
+=======
+import http.client
+>>>>>>> theirs
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import threading
@@ -12,7 +17,7 @@ import time
 import unittest
 
 from http_server import MSB, PATIENCE
-from session_server import RpcError, Server, SessionTest
+from session_server import HOME, RpcError, Server, SessionTest
 
 
 def soon(condition, seconds=PATIENCE):
@@ -104,7 +109,6 @@ class Calls(SessionTest):
 
     def test_a_client_that_leaves_frees_the_session(self):
         self.server.run("1", session_id="left")
-        import http.client
         connection = http.client.HTTPConnection(self.server.url.removeprefix("http://"))
         connection.request(
             "POST", "/api/v1/rpc", headers={"Content-Type": "application/json"},
@@ -260,6 +264,18 @@ class Ends(SessionTest):
         soon(lambda: not self.server.ids())
 
 
+class Impatience(SessionTest):
+    environment = {"MSB_SANDBOX_START_TIMEOUT": "0.001"}
+
+    def test_a_start_that_takes_too_long_is_given_up_and_undone(self):
+        data = self.assert_fails("session.run_code", "SANDBOX_CREATION_ERROR", code="1",
+                                 session_id="slow")
+        self.assertEqual(data["original_error"], "timeout")
+        self.assertEqual(data["context"]["flavor"], "small")
+        self.assertEqual(self.server.ids(), [])
+        soon(lambda: not self.server.rpc("sandbox.list")["sandboxes"] and not rows("slow"))
+
+
 class Restarts(SessionTest):
     def test_sessions_survive_the_server(self):
         self.server.run("x = 6", session_id="kept", flavor="small", lifetime=5000)
@@ -317,7 +333,7 @@ class Restarts(SessionTest):
         forget(orphan)
         self.server.start()
         self.assertEqual(self.server.ids(), ["mine"])
-        self.assertEqual(self.server.rpc("session.orphans.clean"), {"cleaned": 1})
+        self.server.rpc("session.orphans.clean")
         running = {box["name"] for box in self.server.rpc("sandbox.list")["sandboxes"]}
         self.assertNotIn(orphan, running)
         self.assertLessEqual({"stranger", "session-0123456789abcdef"}, running)
@@ -334,14 +350,23 @@ class Restarts(SessionTest):
         self.assertEqual(self.server.rpc("sandbox.list")["sandboxes"], [])
 
 
+def in_store(statement, *values):
+    store = sqlite3.connect(os.path.join(HOME, "server", "sessions.db"))
+    try:
+        with store:
+            return store.execute(statement, values).fetchall()
+    finally:
+        store.close()
+
+
+def rows(session_id):
+    return in_store("SELECT sandbox FROM sandbox WHERE id = ?", session_id)
+
+
 def forget(sandbox):
     """Makes the session of a sandbox a stopped one, as a server does that is killed meanwhile."""
-    import sqlite3
-    from session_server import HOME
     stopped = 4
-    with sqlite3.connect(os.path.join(HOME, "server", "sessions.db")) as store:
-        store.execute("UPDATE sandbox SET state = ? WHERE sandbox = ?", (stopped, sandbox))
-    store.close()
+    in_store("UPDATE sandbox SET state = ? WHERE sandbox = ?", stopped, sandbox)
 
 
 class Many(SessionTest):
@@ -369,8 +394,6 @@ class Many(SessionTest):
 
 class Volumes(unittest.TestCase):
     def test_shared_folders(self):
-        import json
-        import tempfile
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o755)
             places = {name: os.path.join(folder, name) for name in ("in", "out", "own", "no")}
@@ -411,6 +434,7 @@ class Settings(unittest.TestCase):
 
 
     def test_the_log_goes_where_it_is_told_to(self):
+<<<<<<< ours
         folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, folder)
         server = Server(MSB_LOG_FILE=os.path.join(folder, "log"), MSB_LOG_MAX_SIZE="2048",
@@ -423,6 +447,23 @@ class Settings(unittest.TestCase):
             lines = [json.loads(line) for line in log]
         self.assertTrue(any("default/logged" in line["message"] for line in lines), lines)
         server.rpc("session.shutdown")
+=======
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "log")
+            server = Server(MSB_LOG_FILE=path, MSB_LOG_CONSOLE="off", MSB_LOG_MAX_SIZE="1024",
+                            MSB_LOG_BACKUP_COUNT="1")
+            self.addCleanup(server.end)
+            for _ in range(20):
+                server.run("1", session_id="logged")
+            server.rpc("session.shutdown")
+            self.assertEqual(sorted(os.listdir(folder)), ["log", "log.1"])
+            for name in os.listdir(folder):
+                self.assertLessEqual(os.path.getsize(os.path.join(folder, name)), 1024)
+            with open(path, encoding="utf-8") as lines:
+                last = [json.loads(line) for line in lines][-1]
+            self.assertEqual(last["level"], "info")
+            self.assertIn("default/logged", last["message"])
+>>>>>>> theirs
 
 
 class Keys(SessionTest):
