@@ -46,6 +46,8 @@ static const struct {
     {"kernel", offsetof(struct sandbox_config, kernel)},
     {"accelerator", offsetof(struct sandbox_config, accelerator)},
     {"workdir", offsetof(struct sandbox_config, workdir)},
+    {"fork_of", offsetof(struct sandbox_config, fork_of)},
+    {"snapshot", offsetof(struct sandbox_config, snapshot)},
     {"image_user", offsetof(struct sandbox_config, image_user)},
     {"image_workdir", offsetof(struct sandbox_config, image_workdir)},
 };

@@ -44,6 +44,8 @@ struct sandbox_config {
     char *kernel;      /* NULL: Debian's */
     char *accelerator; /* NULL: the best one */
     char *workdir;     /* NULL: the image's */
+    char *fork_of;     /* a copy of this running sandbox, with its settings; or NULL */
+    char *snapshot;    /* a copy of what was saved under this name, with its settings; or NULL */
     char **image_env;  /* NAME=value, as the image has it */
     char **env;        /* NAME=value, wins over the image's */
     struct sandbox_volume *volumes;

@@ -94,6 +94,7 @@ static int start_machine(struct keeper *keeper, struct error *err)
     struct machine_spec spec = sandbox_config_machine(config);
     spec.volumes = volumes;
     spec.volume_count = config->volume_count;
+    spec.from = keeper->origin;
     const struct engine *engine = engine_find(config->engine);
     if (!engine)
         return error_set(err, ERROR_INVALID, "there is no engine %s", config->engine);
@@ -144,7 +145,9 @@ static int start(struct keeper *keeper, struct error *err)
     if (keeper->lock < 0)
         return keeper->lock;
     redirect_complaints(keeper);
-    int result = publish_bind(keeper, err);
+    int result = origin_fetch(keeper, err);
+    if (result == 0)
+        result = publish_bind(keeper, err);
     if (result == 0)
         result = write_config(keeper, err);
     if (result == 0)
@@ -155,6 +158,7 @@ static int start(struct keeper *keeper, struct error *err)
         result = start_machine(keeper, err);
     if (result == 0)
         result = adopt(keeper, err);
+    origin_release(keeper);
     return result;
 }
 
@@ -235,6 +239,7 @@ void keeper_kill_machine(struct keeper *keeper)
     if (keeper->is_enclosing)
         uv_thread_join(&keeper->enclosing);
     keeper->is_enclosing = false;
+    save_break_off(keeper);
     machine_kill(keeper->machine);
 }
 
@@ -320,6 +325,7 @@ static int watch_everything(struct keeper *keeper, struct error *err)
     if (keeper->config.lifetime_ms)
         uv_timer_start(&keeper->lifetime, on_lifetime, keeper->config.lifetime_ms, 0);
     keeper_touch(keeper);
+    save_init(keeper);
     result = publish_start(keeper, err);
     return result < 0 ? result : egress_start(keeper, err);
 }

@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "engine/vm/confine.h"
 #include "engine/vm/host.h"
+#include "engine/vm/pages.h"
+#include "engine/vm/save.h"
 
 #define ANSWER_MS 20000
 #define EXPLAIN_MS 200
@@ -132,14 +134,17 @@ static char **command_line(const struct machine_spec *spec, const char *program,
     add_devices(&argv, clone);
     if (clone)
         add(&argv, "-incoming", "defer");
-    else
+    /* What vm_save has QEMU write begins without a description of the machine. */
+    if (clone && files->pages >= 0)
+        add(&argv, "-global", "migration.send-configuration=off");
+    if (!clone)
         add_kernel(&argv, files);
     return argv;
 }
 
 void qemu_describe(const struct machine_spec *spec, const char *accelerator, struct buf *out)
 {
-    const struct qemu_files clone = {0};
+    const struct qemu_files clone = {.pages = -1};
     cleanup_strv char **argv = command_line(spec, "qemu", accelerator, &clone);
     for (size_t i = 0; argv[i]; i++)
         buf_printf(out, "%s\n", argv[i]);
@@ -205,25 +210,46 @@ static void explain(struct machine *machine, struct error *err)
 
 static void release_machine(struct machine *machine)
 {
-    qmp_close(&((struct vm_machine *)machine)->qmp);
+    struct vm_machine *vm = (struct vm_machine *)machine;
+    qmp_close(&vm->qmp);
+    fd_close(vm->memory);
+    fd_close(vm->disk);
+    fd_close(vm->overlay);
     free(machine);
 }
 
 static const struct machine_ops ops = {
     .pause = pause_machine,
     .resume = resume_machine,
+    .save = vm_save,
     .explain = explain,
     .release = release_machine,
 };
 
-/* A clone needs two commands that no option can stand for. */
-static const char *first_commands(bool clone)
+_Static_assert(FD_STATE == 8, "the number stands in the text below");
+#define READ_STATE "{\"uri\":\"fd:8\"}"
+
+/* A clone of a template needs two commands that no option can stand for. */
+static const char *first_commands(const struct qemu_files *files)
 {
-    _Static_assert(FD_STATE == 8, "the number stands in the text below");
-    return clone ? "{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":"
-                   "[{\"capability\":\"x-ignore-shared\",\"state\":true}]}}\n"
-                   "{\"execute\":\"migrate-incoming\",\"arguments\":{\"uri\":\"fd:8\"}}\n"
-                 : NULL;
+    bool at_once = files->overlay >= 0 && files->pages < 0;
+    return at_once ? "{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":"
+                     "[{\"capability\":\"x-ignore-shared\",\"state\":true}]}}\n"
+                     "{\"execute\":\"migrate-incoming\",\"arguments\":" READ_STATE "}\n"
+                   : NULL;
+}
+
+/* The pages of a saved machine go in before its processors know of them. */
+static int fill_memory(struct vm_machine *machine, const struct qemu_files *files,
+                       unsigned memory_mb, struct error *err)
+{
+    int result = qmp_settle(&machine->qmp, ANSWER_MS, err);
+    if (result == 0)
+        result = pages_load(machine->base.process, files->memory, (size_t)memory_mb << 20,
+                            files->pages, err);
+    return result < 0 ? result
+                      : qmp_command(&machine->qmp, "migrate-incoming", READ_STATE, -1, ANSWER_MS,
+                                    err);
 }
 
 int qemu_start(const struct machine_spec *spec, const char *accelerator,
@@ -234,7 +260,7 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
     struct vm_machine *made = xcalloc(1, sizeof *made);
     struct machine *base = &made->base;
     machine_init(base, &ops);
-    made->qmp.fd = -1;
+    made->qmp.fd = made->memory = made->disk = made->overlay = -1;
     base->cpu_percent = spec->cpu_percent ? spec->cpu_percent : spec->cpus * 100 + SPARE_PERCENT;
     strncpy(base->accelerator, accelerator, sizeof base->accelerator - 1);
     cgroup_create(&base->cgroup,
@@ -245,7 +271,7 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
 
     int result = make_pairs(qmp, agent, words, err);
     if (result == 0)
-        result = qmp_open(&made->qmp, qmp[0], first_commands(files->overlay >= 0), err);
+        result = qmp_open(&made->qmp, qmp[0], first_commands(files), err);
     if (result == 0)
         result =
             start_process(spec, accelerator, files, folder, qmp[1], agent[1], words[1], base, err);
@@ -254,6 +280,8 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
     fd_close(words[1]);
     base->agent = agent[0];
     base->words = words[0];
+    if (result == 0 && files->pages >= 0)
+        result = fill_memory(made, files, spec->memory_mb, err);
     if (result < 0) {
         machine_explain(base, err);
         machine_free(base);

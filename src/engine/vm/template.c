@@ -41,6 +41,7 @@ static int load(const char *folder, struct template *template, struct error *err
         whole = has_size(folder, template_files[i], about);
     if (whole) {
         snprintf(template->kernel, sizeof template->kernel, "%s", kernel);
+        snprintf(template->key, sizeof template->key, "%s", strrchr(folder, '/') + 1);
         template->folder = xstrdup(folder);
         /* The time of last use, for clean_up. */
         utimensat(AT_FDCWD, about_path, NULL, 0);

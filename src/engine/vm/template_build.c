@@ -279,6 +279,7 @@ static int build(const char *folder, const struct machine_spec *spec, const stru
                                .disk = disk,
                                .overlay = -1,
                                .state = -1,
+                               .pages = -1,
                                .kernel = kernel->vmlinux,
                                .initramfs = initramfs};
     if (result == 0)

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "engine/vm/qemu.h"
+#include "engine/vm/save.h"
 #include "engine/vm/template.h"
 
 static int open_in(const char *folder, const char *name, int flags, struct error *err)
@@ -45,30 +46,47 @@ static int clone_machine(const struct machine_spec *spec, const struct template 
     if (image < 0)
         return error_errno(err, errno, "cannot open image %s", spec->image_path);
 
-    const struct qemu_files files = {
-        .memory = memory, .image = image, .disk = disk, .overlay = overlay, .state = state};
-    return qemu_start(spec, template->accelerator, &files, mounts, machine, err);
+    cleanup_fd int pages = spec->from ? open_in(template->folder, "pages", O_RDONLY, err) : -1;
+    if (spec->from && pages < 0)
+        return pages;
+
+    const struct qemu_files files = {.memory = memory,
+                                     .image = image,
+                                     .disk = disk,
+                                     .overlay = overlay,
+                                     .state = state,
+                                     .pages = pages};
+    result = qemu_start(spec, template->accelerator, &files, mounts, machine, err);
+    if (result < 0)
+        return result;
+    struct vm_machine *made = *machine;
+    made->memory = steal_fd(&memory);
+    made->disk = steal_fd(&disk);
+    made->overlay = steal_fd(&overlay);
+    made->memory_mb = spec->memory_mb;
+    memcpy(made->key, template->key, sizeof made->key);
+    memcpy(made->base.kernel, template->kernel, sizeof made->base.kernel);
+    return 0;
 }
 
 static int vm_start(const struct machine_spec *spec, const char *folder, struct machine **machine,
                     struct error *err)
 {
     struct template template;
-    int result = template_find(spec, &template, err);
+    int result = spec->from ? vm_saved(spec, &template, err) : template_find(spec, &template, err);
     if (result < 0)
         return result;
     struct vm_machine *clone = NULL;
     result = clone_machine(spec, &template, folder, &clone, err);
-    if (result == 0) {
-        memcpy(clone->base.kernel, template.kernel, sizeof clone->base.kernel);
+    if (result == 0)
         *machine = &clone->base;
-    }
     template_release(&template);
     return result;
 }
 
 const struct engine vm_engine = {
     .name = "vm",
+    .saves_memory = true,
     .prepare = template_ensure,
     .start = vm_start,
 };
