@@ -18,6 +18,8 @@ struct jail_root {
     unsigned memory_mb;
     unsigned disk_mb;
     unsigned files; /* 0: one for each 16 KB of disk */
+    int archive;    /* what the disk holds at the start, see saved.h; -1: nothing */
+    int keeper;     /* a socket that gets the disk as a descriptor, for copies of it */
 };
 
 /* The disk of a jail is memory, and may take at most so much of it. */
