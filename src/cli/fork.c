@@ -44,23 +44,40 @@ static int start_copy(const struct launch_copy *copy, struct error *err)
     return result;
 }
 
-static int run(const struct arguments *arguments)
+static int start_and_tell(struct launch_copy *copy)
 {
     struct error err;
-    if (arguments->count != 2) {
-        error_set(&err, ERROR_INVALID, "msb fork takes the sandbox and a name for its copy");
-        error_hint(&err, "msb fork NAME NEW");
-        return report_error(&err, EXIT_USAGE);
-    }
-    const struct launch_copy copy = {
-        .namespace = options.namespace ? options.namespace : SANDBOX_DEFAULT_NAMESPACE,
-        .fork_of = arguments->words[0],
-        .name = arguments->words[1],
-    };
-    if (start_copy(&copy, &err) < 0)
+    copy->namespace = options.namespace ? options.namespace : SANDBOX_DEFAULT_NAMESPACE;
+    if (start_copy(copy, &err) < 0)
         return report_error(&err, EXIT_SANDBOX);
-    printf("%s\n", copy.name);
+    printf("%s\n", copy->name);
     return 0;
+}
+
+static int run_fork(const struct arguments *arguments)
+{
+    struct error err;
+    if (arguments->count == 2) {
+        struct launch_copy copy = {.fork_of = arguments->words[0], .name = arguments->words[1]};
+        return start_and_tell(&copy);
+    }
+    error_set(&err, ERROR_INVALID, "msb fork takes the sandbox and a name for its copy");
+    error_hint(&err, "msb fork NAME NEW");
+    return report_error(&err, EXIT_USAGE);
+}
+
+static int run_restore(const struct arguments *arguments)
+{
+    struct error err;
+    if (arguments->count == 1 || arguments->count == 2) {
+        const char *snapshot = arguments->words[0];
+        const char *name = arguments->count == 2 ? arguments->words[1] : snapshot;
+        struct launch_copy copy = {.snapshot = snapshot, .name = name};
+        return start_and_tell(&copy);
+    }
+    error_set(&err, ERROR_INVALID, "which snapshot is to be started?");
+    error_hint(&err, "msb restore SNAPSHOT [NAME]; msb snapshots lists them");
+    return report_error(&err, EXIT_USAGE);
 }
 
 static const struct option option_table[] = {
@@ -84,5 +101,18 @@ const struct command fork_command = {
                 "  msb fork box twin\n"
                 "  msb exec twin -c 'print(x)'\n",
     .options = option_table,
-    .run = run,
+    .run = run_fork,
+};
+
+const struct command restore_command = {
+    .name = "restore",
+    .summary = "start a sandbox from a snapshot",
+    .usage = "restore SNAPSHOT [NAME]",
+    .description = "Starts a sandbox (named like the snapshot, unless NAME is given) that goes on from\n"
+                   "where the snapshot was made, with the settings of the original but for --port.\n"
+                   "The snapshot stays as it is. msb exec works in the sandbox, msb stop ends it.",
+    .examples = "  msb restore loaded\n"
+                "  msb restore loaded box2\n",
+    .options = option_table,
+    .run = run_restore,
 };

@@ -22,6 +22,7 @@ static const struct method {
     {"sandbox.stop", method_stop, ONE},
     {"sandbox.pause", method_pause, ONE},
     {"sandbox.resume", method_resume, ONE},
+    {"sandbox.fork", method_fork, ONE},
     {"sandbox.list", method_list, MANY},
     {"sandbox.metrics.get", method_metrics, MANY},
     {"sandbox.repl.run", method_repl_run, ONE},
