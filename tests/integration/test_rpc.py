@@ -66,7 +66,7 @@ class Errors(ServerTest):
     def test_names_that_cannot_be(self):
         for name in ("", ".", "..", "../x", "a/b", "/", "a" * 64, "*", "-a", "ä", "a b", "a\n",
                      1, [], {}, True):
-            for method in ("sandbox.start", "sandbox.stop", "sandbox.pause", "sandbox.repl.run",
+            for method in ("sandbox.start", "sandbox.stop", "sandbox.pause", "sandbox.fork", "sandbox.repl.run",
                            "sandbox.command.run", "sandbox.file.read"):
                 with self.subTest(name=name, method=method):
                     self.assert_error(self.rpc(method, sandbox=name), PARAMS)
@@ -107,6 +107,7 @@ class Errors(ServerTest):
 
     def test_sandboxes_that_do_not_exist(self):
         for method, params in (("stop", {}), ("pause", {}), ("resume", {}), ("metrics.get", {}),
+                               ("fork", {"name": "b"}),
                                ("repl.run", {"language": "python", "code": "1"}),
                                ("repl.stream", {"language": "python", "code": "1"}),
                                ("command.run", {"command": "ls"}),
