@@ -52,7 +52,8 @@ static void shutdown_open(struct stream *stream, const uint8_t *fields, uint32_t
     (void)fields, (void)length;
     struct outcome done = {0};
     scope_shutdown();
-    sync();
+    if (machine_is_ours())
+        sync();
     stream_end(stream, &done);
     connection_flush_blocking();
     leave();

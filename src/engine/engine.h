@@ -37,6 +37,7 @@ struct machine_spec {
     unsigned processes; /* inside, with open_files: set ahead, so that clones find them set */
     unsigned open_files;
     unsigned cpu_percent; /* of one processor of the host; 0: what its CPUs can use */
+    const char *disk;     /* what is written goes to this file, of disk_make; NULL: it is lost */
     const char *from;     /* a folder that machine_save has filled; NULL: begins as the image is */
     const struct machine_volume *volumes;
     size_t volume_count;

@@ -21,6 +21,7 @@
 #include "proto/fields.h"
 #include "proto/outcome.h"
 #include "sandbox/egress.h"
+#include "sandbox/kept.h"
 #include "sandbox/keeper_internal.h"
 #include "sandbox/publish.h"
 #include "sandbox/state.h"
@@ -94,6 +95,7 @@ static int start_machine(struct keeper *keeper, struct error *err)
     struct machine_spec spec = sandbox_config_machine(config);
     spec.volumes = volumes;
     spec.volume_count = config->volume_count;
+    spec.disk = keeper->disk;
     spec.from = keeper->origin;
     const struct engine *engine = engine_find(config->engine);
     if (!engine)
@@ -115,6 +117,8 @@ static int adopt(struct keeper *keeper, struct error *err)
     fields_add_number(&fields, TAG_OUTPUT_LIMIT, config->output_limit);
     fields_add_number(&fields, TAG_PROCESSES, config->processes);
     fields_add_number(&fields, TAG_OPEN_FILES, config->open_files);
+    if (config->keep)
+        fields_add_number(&fields, TAG_KEEP, 1);
     const char *user = config->user ? config->user : config->image_user;
     const char *workdir = config->workdir ? config->workdir : config->image_workdir;
     if (user)
@@ -146,6 +150,8 @@ static int start(struct keeper *keeper, struct error *err)
         return keeper->lock;
     redirect_complaints(keeper);
     int result = origin_fetch(keeper, err);
+    if (result == 0)
+        result = kept_open(&keeper->config, &keeper->disk, err);
     if (result == 0)
         result = publish_bind(keeper, err);
     if (result == 0)
@@ -230,6 +236,7 @@ static void clean_up(struct keeper *keeper)
         state_remove(keeper->folder, keeper->lock);
     free(keeper->folder);
     keeper->folder = NULL;
+    free(steal_pointer(&keeper->disk));
     sandbox_config_free(&keeper->config);
 }
 
@@ -249,6 +256,11 @@ void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
         return;
     keeper->ending = true;
     keeper_kill_machine(keeper);
+    finish_answer(keeper);
+    if (keeper->finish.begun) {
+        code = keeper->finish.code;
+        reason = keeper->finish.reason;
+    }
     struct error err;
     error_set(&err, code, "the sandbox ended: %s", reason);
     log_info("%s", err.message);
@@ -270,12 +282,12 @@ static void on_idle(uv_timer_t *timer)
     if (keeper->active)
         keeper_touch(keeper);
     else
-        keeper_end(keeper, ERROR_TIMEOUT, "nobody used it for its idle time");
+        finish_open(keeper, ERROR_TIMEOUT, "nobody used it for its idle time");
 }
 
 static void on_lifetime(uv_timer_t *timer)
 {
-    keeper_end(timer->data, ERROR_TIMEOUT, "its lifetime is over");
+    finish_open(timer->data, ERROR_TIMEOUT, "its lifetime is over");
 }
 
 void keeper_touch(struct keeper *keeper)
@@ -302,7 +314,7 @@ static void on_machine_exit(uv_poll_t *watch, int status, int events)
 static void on_terminate(uv_signal_t *watch, int number)
 {
     (void)number;
-    keeper_end(watch->data, ERROR_UNAVAILABLE, "its keeper was told to end");
+    finish_open(watch->data, ERROR_UNAVAILABLE, "its keeper was told to end");
 }
 
 static int watch_everything(struct keeper *keeper, struct error *err)

@@ -47,13 +47,6 @@ static void set_paused(struct client *client, uint32_t stream, bool paused)
     client_answer(client, stream, &(struct outcome){0});
 }
 
-static void stop(struct client *client, uint32_t stream)
-{
-    keeper_kill_machine(client->keeper);
-    client_answer(client, stream, &(struct outcome){0});
-    keeper_end(client->keeper, ERROR_UNAVAILABLE, "it was stopped");
-}
-
 static void open_operation(struct client *client, const struct frame *frame)
 {
     struct error err;
@@ -62,7 +55,7 @@ static void open_operation(struct client *client, const struct frame *frame)
         answer_status(client, frame->stream);
         return;
     case OP_STOP:
-        stop(client, frame->stream);
+        finish_stop(client, frame->stream);
         return;
     case OP_PAUSE:
     case OP_RESUME:
@@ -109,8 +102,9 @@ static void on_lost(struct link *link, const struct error *reason)
     link_close(link);
     route_abandon(keeper, client);
     save_abandon(keeper, client);
+    finish_abandon(keeper, client);
     if (client->is_owner && keeper->config.attached)
-        keeper_end(keeper, ERROR_CANCELLED, "whoever started it went away");
+        finish_open(keeper, ERROR_CANCELLED, "whoever started it went away");
 }
 
 static void on_closed(struct link *link)

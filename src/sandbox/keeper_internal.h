@@ -75,11 +75,22 @@ struct saving {
     struct error err;
 };
 
+/* The end that waits until everything is written; see keeper_finish.c. */
+struct finish {
+    bool begun;
+    enum error_code code;
+    const char *reason;
+    struct client *client; /* who asked, or NULL */
+    uint32_t stream;
+    uv_timer_t patience;
+};
+
 struct keeper {
     uv_loop_t loop;
     int owner; /* the socket of whoever started us */
     struct sandbox_config config;
     char *folder;
+    char *disk;   /* the file that outlives us; NULL: nothing is kept */
     char *origin; /* the folder that the machine starts from; NULL: it is no copy */
     int lock;
     struct machine *machine;
@@ -89,6 +100,7 @@ struct keeper {
     unsigned active;                           /* routes in use and not parked */
     struct network network;
     struct saving saving;
+    struct finish finish;
     struct output_log log;
     int listening; /* socket */
     uv_poll_t listener;
@@ -146,6 +158,14 @@ void save_abandon(struct keeper *keeper, const struct client *client);
 void save_break_off(struct keeper *keeper);
 /* Tells a machine that stood still what time it is. */
 void save_set_clock(struct keeper *keeper);
+
+/* keeper_finish.c */
+/* Ends the sandbox, after it has written everything out where that is kept. */
+void finish_open(struct keeper *keeper, enum error_code code, const char *reason);
+void finish_stop(struct client *client, uint32_t stream);
+void finish_abandon(struct keeper *keeper, const struct client *client);
+/* It cannot act any more: whoever stopped it hears of it. */
+void finish_answer(struct keeper *keeper);
 
 /* origin.c */
 /* Fetches what a copy starts from, and the settings that come with it. */

@@ -60,6 +60,7 @@ static void inherit(struct sandbox_config *config, struct sandbox_config *origin
     swap(&original->fork_of, &config->fork_of);
     swap(&original->snapshot, &config->snapshot);
     original->attached = config->attached;
+    original->keep = original->fresh = false;
     for (size_t i = 0; i < original->port_count; i++)
         free(original->ports[i].address);
     original->port_count = 0;

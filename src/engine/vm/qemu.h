@@ -10,7 +10,7 @@ struct vm_machine {
     struct machine base;
     struct qmp qmp;
     /* Of a clone, for copies of it: the files it stands on, and its template's key. */
-    int memory, disk, overlay;
+    int memory, disk, overlay, kept;
     unsigned memory_mb;
     char key[40];
 };
@@ -23,6 +23,7 @@ struct qemu_files {
     int overlay;        /* the clone's own changes to the disk; -1 for a template */
     int state;          /* the template's state; -1 for a template */
     int pages;          /* of a copy of a running machine: see pages.h; else -1 */
+    int kept;           /* read-write, a disk that outlives the machine; -1: none */
     const char *kernel; /* a template boots these; NULL for a clone */
     const char *initramfs;
 };

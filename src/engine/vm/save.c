@@ -66,10 +66,10 @@ static int save_memory(struct vm_machine *machine, const char *folder, struct er
                                   (size_t)machine->memory_mb << 20, pages, err);
 }
 
-static int save_disk(struct vm_machine *machine, const char *folder, struct error *err)
+static int copy(int file, const char *folder, const char *name, struct error *err)
 {
-    cleanup_free char *source = xasprintf("/proc/self/fd/%d", machine->overlay);
-    cleanup_free char *path = xasprintf("%s/overlay", folder);
+    cleanup_free char *source = xasprintf("/proc/self/fd/%d", file);
+    cleanup_free char *path = xasprintf("%s/%s", folder, name);
     return file_copy(source, path, 0600, err);
 }
 
@@ -89,7 +89,11 @@ static int write_down(struct vm_machine *machine, const char *folder, struct err
     int result = save_state(machine, folder, err);
     if (result == 0)
         result = save_memory(machine, folder, err);
-    return result < 0 ? result : save_disk(machine, folder, err);
+    if (result == 0)
+        result = copy(machine->overlay, folder, "overlay", err);
+    if (result == 0 && machine->kept >= 0)
+        result = copy(machine->kept, folder, "kept", err);
+    return result;
 }
 
 int vm_save(struct machine *base, const char *folder, struct error *err)

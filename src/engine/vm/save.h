@@ -5,6 +5,7 @@
  *   pages         what the machine has changed of its memory
  *   state         its processors and devices
  *   overlay       its changes to the disk
+ *   kept          a copy of the disk that outlives it, if it has one
  *   machine.json  what it is, to be recognised by a copy
  *
  * and stands on its own: the template may go.

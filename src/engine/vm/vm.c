@@ -19,6 +19,25 @@ static int open_in(const char *folder, const char *name, int flags, struct error
     return fd >= 0 ? fd : error_errno(err, errno, "cannot open %s", path);
 }
 
+/* The one that the sandbox keeps, or a copy of the one that its original had. */
+static int open_kept(const struct machine_spec *spec, const char *folder, int *kept,
+                     struct error *err)
+{
+    cleanup_free char *saved = xasprintf("%s/kept", spec->from ? spec->from : "");
+    cleanup_free char *own = xasprintf("%s/kept", folder);
+    *kept = -1;
+    if (spec->from && file_exists(saved)) {
+        if (file_copy(saved, own, 0600, err) < 0)
+            return -1;
+        *kept = open(own, O_RDWR | O_CLOEXEC);
+    } else if (spec->disk) {
+        *kept = open(spec->disk, O_RDWR | O_CLOEXEC);
+    } else {
+        return 0;
+    }
+    return *kept >= 0 ? 0 : error_errno(err, errno, "cannot open the disk of the sandbox");
+}
+
 static int clone_machine(const struct machine_spec *spec, const struct template *template,
                          const char *folder, struct vm_machine **machine, struct error *err)
 {
@@ -49,13 +68,17 @@ static int clone_machine(const struct machine_spec *spec, const struct template 
     cleanup_fd int pages = spec->from ? open_in(template->folder, "pages", O_RDONLY, err) : -1;
     if (spec->from && pages < 0)
         return pages;
+    cleanup_fd int kept = -1;
+    if (open_kept(spec, folder, &kept, err) < 0)
+        return -1;
 
     const struct qemu_files files = {.memory = memory,
                                      .image = image,
                                      .disk = disk,
                                      .overlay = overlay,
                                      .state = state,
-                                     .pages = pages};
+                                     .pages = pages,
+                                     .kept = kept};
     result = qemu_start(spec, template->accelerator, &files, mounts, machine, err);
     if (result < 0)
         return result;
@@ -63,6 +86,7 @@ static int clone_machine(const struct machine_spec *spec, const struct template 
     made->memory = steal_fd(&memory);
     made->disk = steal_fd(&disk);
     made->overlay = steal_fd(&overlay);
+    made->kept = steal_fd(&kept);
     made->memory_mb = spec->memory_mb;
     memcpy(made->key, template->key, sizeof made->key);
     memcpy(made->base.kernel, template->kernel, sizeof made->base.kernel);
