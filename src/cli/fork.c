@@ -22,7 +22,8 @@ static void warn(const char *status)
     const struct engine *engine = name ? engine_find(name) : NULL;
     if (engine && !engine->saves_memory)
         fprintf(stderr,
-                "msb: the files were copied; what ran was not: engine %s cannot copy memory\n", name);
+                "msb: the files were copied; what ran was not: engine %s cannot copy memory\n",
+                name);
     json_decref(json);
 }
 
@@ -108,9 +109,10 @@ const struct command restore_command = {
     .name = "restore",
     .summary = "start a sandbox from a snapshot",
     .usage = "restore SNAPSHOT [NAME]",
-    .description = "Starts a sandbox (named like the snapshot, unless NAME is given) that goes on from\n"
-                   "where the snapshot was made, with the settings of the original but for --port.\n"
-                   "The snapshot stays as it is. msb exec works in the sandbox, msb stop ends it.",
+    .description =
+        "Starts a sandbox (named like the snapshot, unless NAME is given) that goes on from\n"
+        "where the snapshot was made, with the settings of the original but for --port.\n"
+        "The snapshot stays as it is. msb exec works in the sandbox, msb stop ends it.",
     .examples = "  msb restore loaded\n"
                 "  msb restore loaded box2\n",
     .options = option_table,

@@ -10,10 +10,12 @@
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
-    &exe_command,           &exec_command,          &ps_command,           &stop_command,
-    &pause_command,         &resume_command,        &fork_command, &snapshot_command, &snapshots_command, &restore_command,
-    &contexts_command,      &metrics_command,       &packages_command,     &prepare_command,
-    &doctor_command,        &version_command,       &server_start_command, &server_stop_command,
+    &exe_command,           &exec_command,          &ps_command,
+    &stop_command,          &pause_command,         &resume_command,
+    &fork_command,          &snapshot_command,      &snapshots_command,
+    &restore_command,       &contexts_command,      &metrics_command,
+    &packages_command,      &prepare_command,       &doctor_command,
+    &version_command,       &server_start_command,  &server_stop_command,
     &server_status_command, &server_keygen_command,
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])

@@ -71,11 +71,11 @@ static void show_json(const struct snapshot *all, size_t count)
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:I, s:I}", "namespace", all[i].namespace,
-                            "name", all[i].name, "sandbox", text_or_null(all[i].sandbox), "image",
-                            text_or_null(all[i].image), "engine", text_or_null(all[i].engine),
-                            "made_us", (json_int_t)all[i].made_us, "bytes",
-                            (json_int_t)all[i].bytes));
+            list,
+            json_pack("{s:s, s:s, s:o, s:o, s:o, s:I, s:I}", "namespace", all[i].namespace, "name",
+                      all[i].name, "sandbox", text_or_null(all[i].sandbox), "image",
+                      text_or_null(all[i].image), "engine", text_or_null(all[i].engine), "made_us",
+                      (json_int_t)all[i].made_us, "bytes", (json_int_t)all[i].bytes));
     print_json(list);
     json_decref(list);
 }
@@ -126,7 +126,8 @@ const struct command snapshot_command = {
     .summary = "save a running sandbox to start from later",
     .usage = "snapshot NAME [--as SNAPSHOT] | --remove SNAPSHOT…",
     .description =
-        "Writes a sandbox down as it is now; it goes on afterwards. msb restore starts from there,\n"
+        "Writes a sandbox down as it is now; it goes on afterwards. msb restore starts from "
+        "there,\n"
         "any number of times. A machine is saved with its memory: interpreters with their\n"
         "variables, running commands, files. Of a jail the files are saved.\n"
         "\n"

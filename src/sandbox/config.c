@@ -308,10 +308,11 @@ static char **list_from_json(const json_t *json)
 
 json_t *sandbox_config_to_json(const struct sandbox_config *config)
 {
-    json_t *json = json_pack(
-        "{s:I, s:I, s:I, s:b, s:b, s:b, s:o}", "output_limit", (json_int_t)config->output_limit, "idle_ms",
-        (json_int_t)config->idle_ms, "lifetime_ms", (json_int_t)config->lifetime_ms, "attached",
-        config->attached, "keep", config->keep, "fresh", config->fresh, "volumes", volumes_to_json(config));
+    json_t *json =
+        json_pack("{s:I, s:I, s:I, s:b, s:b, s:b, s:o}", "output_limit",
+                  (json_int_t)config->output_limit, "idle_ms", (json_int_t)config->idle_ms,
+                  "lifetime_ms", (json_int_t)config->lifetime_ms, "attached", config->attached,
+                  "keep", config->keep, "fresh", config->fresh, "volumes", volumes_to_json(config));
     for (size_t i = 0; i < NUMBERS; i++)
         json_object_set_new(json, numbers[i].key, json_integer(number_of(config, i)));
     for (size_t i = 0; i < TEXTS; i++) {

@@ -135,8 +135,9 @@ static int check(const struct keeper *keeper, struct error *err)
     }
     if (keeper->config.volume_count && engine_find(keeper->config.engine)->saves_memory) {
         error_set(err, ERROR_INVALID, "a machine with shared folders cannot be copied");
-        return error_hint(err, "its open files on the host would be lost; use --engine jail, or copy "
-                               "the files in and out");
+        return error_hint(err,
+                          "its open files on the host would be lost; use --engine jail, or copy "
+                          "the files in and out");
     }
     return 0;
 }

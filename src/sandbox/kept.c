@@ -46,9 +46,10 @@ static int check(const json_t *kept, const struct sandbox_config *config, struct
         result = error_set(err, ERROR_INVALID, "the files of sandbox %s were kept by engine %s",
                            config->name, engine ? engine : "?");
     else if (!is_same(kept, wanted, "image_digest"))
-        result = error_set(err, ERROR_INVALID,
-                           "the files of sandbox %s were kept over another image: %s as it was then",
-                           config->name, image ? image : "?");
+        result =
+            error_set(err, ERROR_INVALID,
+                      "the files of sandbox %s were kept over another image: %s as it was then",
+                      config->name, image ? image : "?");
     else if (!is_same(kept, wanted, "disk_mb") || !is_same(kept, wanted, "files"))
         result = error_set(err, ERROR_INVALID,
                            "the files of sandbox %s were kept on a disk of %lld MB", config->name,

@@ -128,7 +128,8 @@ static bool told_to_go_on(const struct child *child, int *fd)
 /* The mounts come from the caller: only it may translate their owners. */
 static bool receive_mounts(struct child *child)
 {
-    if (!told_to_go_on(child, &child->root.image))
+    if (!told_to_go_on(child, &child->root.image) ||
+        (child->jail->spec->disk && !told_to_go_on(child, &child->root.disk)))
         return false;
     for (size_t i = 0; i < child->root.volume_count; i++) {
         if (!told_to_go_on(child, &child->volumes[i].tree))
@@ -233,19 +234,19 @@ static int map_ids(pid_t process, uid_t first_user, struct error *err)
     return result < 0 ? result : ids_write_map(process, "gid_map", map, err);
 }
 
-/* The image, read-only, its owners shifted to the jail's ids. */
-static int mount_shifted_image(const char *path, pid_t process, struct error *err)
+/* A mount whose owners are shifted to the jail's ids. Takes the descriptor, and returns one. */
+static int shift(int mounted, pid_t process, struct error *err)
 {
     char space_path[64];
+    cleanup_fd int tree = mounted;
+    if (tree < 0)
+        return tree;
     snprintf(space_path, sizeof space_path, "/proc/%d/ns/user", (int)process);
     cleanup_fd int space = open(space_path, O_RDONLY | O_CLOEXEC);
     if (space < 0)
         return error_errno(err, errno, "cannot open %s", space_path);
-    cleanup_fd int tree = image_mount(path, err);
-    if (tree < 0)
-        return tree;
-    struct mount_attr shift = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)space};
-    if (mount_setattr(tree, "", AT_EMPTY_PATH, &shift, sizeof shift) < 0)
+    struct mount_attr attributes = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)space};
+    if (mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
         return error_errno(err, errno, "cannot shift the owners of the image's files");
     return steal_fd(&tree);
 }
@@ -271,8 +272,12 @@ static int hand_over_mounts(const struct child *child, int socket, pid_t process
 {
     const struct jail_process *jail = child->jail;
     const struct machine_spec *spec = jail->spec;
-    cleanup_fd int image = mount_shifted_image(spec->image_path, process, err);
+    cleanup_fd int image = shift(image_mount(spec->image_path, err), process, err);
     int result = image < 0 ? image : hand_over(socket, image, err);
+    if (result == 0 && spec->disk) {
+        cleanup_fd int disk = shift(disk_mount(spec->disk, err), process, err);
+        result = disk < 0 ? disk : hand_over(socket, disk, err);
+    }
     uid_t owner = jail->first_user + user_of(spec);
     for (size_t i = 0; result == 0 && i < spec->volume_count; i++) {
         cleanup_fd int tree = mount_volume(&spec->volumes[i], owner, err);
@@ -352,6 +357,7 @@ int jail_process_start(const struct jail_process *jail, pid_t *process, int *pid
     struct child child = {.jail = jail,
                           .root = {.place = jail->place,
                                    .image = -1,
+                                   .disk = -1,
                                    .memory_mb = spec->memory_mb,
                                    .disk_mb = spec->disk_mb,
                                    .files = spec->files,

@@ -13,6 +13,7 @@ struct jail_volume {
 struct jail_root {
     const char *place; /* an existing folder, used as a mount point out of everybody's sight */
     int image;         /* a mount of the image */
+    int disk;          /* a mount of what is written over it; -1: in memory */
     const struct jail_volume *volumes;
     size_t volume_count;
     unsigned memory_mb;

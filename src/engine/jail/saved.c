@@ -28,8 +28,9 @@ int saved_pack(pid_t process, int disk, const char *folder, struct error *err)
         return error_errno(err, errno, "cannot create %s", path);
     cleanup_free char *user = xasprintf("--user=/proc/%d/ns/user", (int)process);
     cleanup_free char *upper = xasprintf("/proc/%d/fd/%d/upper", (int)getpid(), disk);
-    char *argv[] = {"nsenter",       user,      "--",           "tar", "--create", "--sparse",
-                    ALL_ATTRIBUTES,  "--numeric-owner", "--file=-", ".",   NULL};
+    char *argv[] = {
+        "nsenter",         user,       "--", "tar", "--create", "--sparse", ALL_ATTRIBUTES,
+        "--numeric-owner", "--file=-", ".",  NULL};
     const struct process_options options = {.folder = upper, .stdout_fd = archive};
     int result = run(argv, &options, err);
     return result < 0 ? error_wrap(err, "cannot save the files of a jail") : 0;
@@ -44,7 +45,7 @@ int saved_open(const char *folder, struct error *err)
 
 int saved_unpack(int archive, int disk, struct error *err)
 {
-    char *argv[] = {"tar",          "--extract",         "--same-owner", "--same-permissions",
+    char *argv[] = {"tar",          "--extract",       "--same-owner", "--same-permissions",
                     ALL_ATTRIBUTES, "--numeric-owner", "--file=-",     NULL};
     cleanup_fd int upper = openat(disk, "upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (upper < 0 || fchdir(upper) < 0)

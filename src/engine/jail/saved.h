@@ -1,7 +1,7 @@
 /*
- * What was written in a jail, as an archive: the layer over the image, with the owners that the jail
- * sees, so that it fits one with other ids. tar does the work, as the root of the jail and nobody
- * else's.
+ * What was written in a jail, as an archive: the layer over the image, with the owners that the
+ * jail sees, so that it fits one with other ids. tar does the work, as the root of the jail and
+ * nobody else's.
  */
 #pragma once
 

@@ -119,8 +119,8 @@ static int save_run(struct saving *saving, uint64_t address, const struct run *r
     if (pwrite(saving->to, run, sizeof *run, (off_t)saving->at) != sizeof *run)
         return -1;
     saving->at += sizeof *run;
-    int result = transfer(saving->memory, address, saving->to, saving->at, run->length,
-                          saving->piece);
+    int result =
+        transfer(saving->memory, address, saving->to, saving->at, run->length, saving->piece);
     saving->at += run->length;
     return result;
 }

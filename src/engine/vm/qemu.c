@@ -175,14 +175,16 @@ static int start_process(const struct machine_spec *spec, const char *accelerato
     }
     cleanup_fd int kvm = strcmp(accelerator, "kvm") == 0 ? open(KVM_NAME, O_RDWR | O_CLOEXEC) : -1;
     const struct confined_open opens[] = {{MEMORY_NAME, files->memory}, {KVM_NAME, kvm}};
-    const int fds[] = {qmp,            agent,        files->image, files->disk,
-                       files->overlay, files->state, files->kept};
+    const int fds[] = {qmp,          agent,      files->image, files->disk, files->overlay,
+                       files->state, files->kept};
     const char *shown[] = {files->kernel, files->initramfs, NULL};
     cleanup_strv char **argv = command_line(spec, program, accelerator, files);
     const struct confinement confinement = {
         .argv = argv,
         .fds = fds,
-        .fd_count = files->overlay < 0 ? 4 : files->kept < 0 ? 6 : 7,
+        .fd_count = files->overlay < 0 ? 4
+                    : files->kept < 0  ? 6
+                                       : 7,
         .opens = opens,
         .open_count = kvm >= 0 ? 2 : 1,
         .files = shown,
@@ -262,9 +264,9 @@ static int fill_memory(struct vm_machine *machine, const struct qemu_files *file
     if (result == 0)
         result = pages_load(machine->base.process, files->memory, (size_t)memory_mb << 20,
                             files->pages, err);
-    return result < 0 ? result
-                      : qmp_command(&machine->qmp, "migrate-incoming", READ_STATE, -1, ANSWER_MS,
-                                    err);
+    return result < 0
+               ? result
+               : qmp_command(&machine->qmp, "migrate-incoming", READ_STATE, -1, ANSWER_MS, err);
 }
 
 int qemu_start(const struct machine_spec *spec, const char *accelerator,

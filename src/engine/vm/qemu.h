@@ -34,8 +34,8 @@ void qemu_describe(const struct machine_spec *spec, const char *accelerator, str
 
 /*
  * Starts QEMU with the machine's hardware. A template (overlay == -1) boots; a clone reads its
- * state and goes on where the template (or the machine that was saved) was. `folder` is an existing folder for private mounts.
- * Returns early: the agent's first answer tells that all went well.
+ * state and goes on where the template (or the machine that was saved) was. `folder` is an existing
+ * folder for private mounts. Returns early: the agent's first answer tells that all went well.
  */
 int qemu_start(const struct machine_spec *spec, const char *accelerator,
                const struct qemu_files *files, const char *folder, struct vm_machine **machine,

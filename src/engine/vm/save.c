@@ -37,8 +37,8 @@ static int share(int file, const char *folder, const char *name, struct error *e
 }
 
 /*
- * Everything but memory. A migration would carry along all of the memory, which is private here; the
- * command that Xen uses leaves it out.
+ * Everything but memory. A migration would carry along all of the memory, which is private here;
+ * the command that Xen uses leaves it out.
  */
 static int save_state(struct vm_machine *machine, const char *folder, struct error *err)
 {
@@ -47,8 +47,7 @@ static int save_state(struct vm_machine *machine, const char *folder, struct err
         return state;
     struct qmp *qmp = &machine->qmp;
     struct error ignored;
-    int result =
-        qmp_command(qmp, "add-fd", "{\"fdset-id\":" STATE_SET "}", state, STATE_MS, err);
+    int result = qmp_command(qmp, "add-fd", "{\"fdset-id\":" STATE_SET "}", state, STATE_MS, err);
     if (result < 0)
         return result;
     result = qmp_command(qmp, "xen-save-devices-state",
@@ -75,9 +74,8 @@ static int copy(int file, const char *folder, const char *name, struct error *er
 
 static int describe(const struct vm_machine *machine, const char *folder, struct error *err)
 {
-    json_t *about =
-        json_pack("{s:s, s:s, s:s}", "key", machine->key, "kernel", machine->base.kernel,
-                  "accelerator", machine->base.accelerator);
+    json_t *about = json_pack("{s:s, s:s, s:s}", "key", machine->key, "kernel",
+                              machine->base.kernel, "accelerator", machine->base.accelerator);
     cleanup_free char *text = json_dumps(about, JSON_INDENT(2));
     json_decref(about);
     cleanup_free char *path = xasprintf("%s/machine.json", folder);
@@ -145,8 +143,9 @@ int vm_saved(const struct machine_spec *spec, struct template *template, struct 
     if (result == 0)
         result = expected_key(spec, template->accelerator, &expected, err);
     if (result == 0 && strcmp(key, expected) != 0) {
-        error_set(err, ERROR_INVALID, "the saved machine does not fit this host any more: its "
-                                      "kernel, QEMU or msb has changed since");
+        error_set(err, ERROR_INVALID,
+                  "the saved machine does not fit this host any more: its "
+                  "kernel, QEMU or msb has changed since");
         result = error_hint(err, "start the sandbox from its image and save it again");
     }
     if (result == 0) {

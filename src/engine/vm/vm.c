@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -35,7 +36,10 @@ static int open_kept(const struct machine_spec *spec, const char *folder, int *k
     } else {
         return 0;
     }
-    return *kept >= 0 ? 0 : error_errno(err, errno, "cannot open the disk of the sandbox");
+    /* A machine that had it before may still be dying, and holds the lock until it is dead. */
+    if (*kept >= 0 && flock(*kept, LOCK_EX) == 0)
+        return 0;
+    return error_errno(err, errno, "cannot open the disk of the sandbox");
 }
 
 static int clone_machine(const struct machine_spec *spec, const struct template *template,
