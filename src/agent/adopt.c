@@ -85,6 +85,7 @@ static int change_machine(const struct adoption *adoption, struct error *err)
         result = identity_link(err);
     if (result == 0)
         result = identity_set(adoption->name, adoption->entropy, err);
+    machine_unmount_volumes();
     for (char **at = adoption->volumes; result == 0 && at && *at; at++)
         result = machine_mount_volume(*at, err);
     return result;

@@ -133,12 +133,6 @@ static int check(const struct keeper *keeper, struct error *err)
         error_set(err, ERROR_BUSY, "the sandbox is being copied already");
         return error_hint(err, "try again in a moment");
     }
-    if (keeper->config.volume_count && engine_find(keeper->config.engine)->saves_memory) {
-        error_set(err, ERROR_INVALID, "a machine with shared folders cannot be copied");
-        return error_hint(err,
-                          "its open files on the host would be lost; use --engine jail, or copy "
-                          "the files in and out");
-    }
     return 0;
 }
 

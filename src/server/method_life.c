@@ -194,6 +194,24 @@ static int fill_config(struct sandbox_config *config, const struct rpc_call *cal
     return result < 0 ? result : sandbox_config_check(config, err);
 }
 
+/* Everything else was settled when the snapshot was made. */
+static int fill_copy(struct sandbox_config *config, const struct rpc_call *call,
+                     const json_t *settings, struct error *err)
+{
+    const char *snapshot = json_string_value(json_object_get(settings, "snapshot"));
+    free(config->namespace);
+    config->namespace = xstrdup(call->namespace);
+    config->name = xstrdup(call->name);
+    config->image_path = xstrdup("");
+    config->image_digest = xstrdup("");
+    config->snapshot = xstrdup(snapshot ? snapshot : "");
+    if (json_object_size(settings) != 1) {
+        error_set(err, ERROR_INVALID, "a sandbox from a snapshot has the settings of the snapshot");
+        return error_hint(err, "give \"snapshot\" alone");
+    }
+    return sandbox_check_name("name of a snapshot", config->snapshot, err);
+}
+
 static void await_start(struct rpc_call *call, struct box *box)
 {
     struct life *life = life_new(call, box, "started");
@@ -205,14 +223,16 @@ static void start_new(struct rpc_call *call, const json_t *settings)
 {
     struct error err;
     struct sandbox_config config;
-    if (!json_is_string(json_object_get(settings, "image"))) {
+    bool is_copy = json_object_get(settings, "snapshot") != NULL;
+    if (!is_copy && !json_is_string(json_object_get(settings, "image"))) {
         error_set(&err, ERROR_INVALID, "which image is sandbox %s to have?", call->name);
         error_hint(&err, "give \"config\": {\"image\": \"microsandbox/python\"}");
         rpc_fail(call, &err);
         return;
     }
     sandbox_config_init(&config);
-    int result = fill_config(&config, call, settings, &err);
+    int result = is_copy ? fill_copy(&config, call, settings, &err)
+                         : fill_config(&config, call, settings, &err);
     struct box *box = result == 0 ? boxes_start(&call->server->boxes, &config, &err) : NULL;
     sandbox_config_free(&config);
     if (box)

@@ -186,12 +186,32 @@ print("end", n)' >"$BATS_TEST_TMPDIR/out" &
     assert_nothing_left
 }
 
-@test "a machine with shared folders is not copied" {
+@test "both have the shared folders" {
+    mkdir "$BATS_TEST_TMPDIR/shared"
+    echo one >"$BATS_TEST_TMPDIR/shared/file"
+    start_box first --volume "$BATS_TEST_TMPDIR/shared:/shared"
+    assert_equal "$(msb exec first -- cat /shared/file)" one
+    fork_box first second
+    echo two >"$BATS_TEST_TMPDIR/shared/file"
+    for box in first second; do
+        assert_equal "$(msb exec $box -- cat /shared/file)" two
+        msb exec $box -- sh -c "echo $box >/shared/$box"
+        assert_equal "$(cat "$BATS_TEST_TMPDIR/shared/$box")" $box
+    done
+    msb stop first second
+    assert_nothing_left
+}
+
+@test "a machine that has a shared file open is not copied" {
     needs_machine
     start_box first --volume "$BATS_TEST_TMPDIR:/shared"
+    msb exec first -c 'f = open("/shared/open", "w")'
     run --separate-stderr msb fork first second
-    assert_refused 125 "shared folders"
-    msb stop first
+    assert_refused 125 "shared folder"
+    msb exec first -c 'f.write("fine"); f.close()'
+    assert_equal "$(cat "$BATS_TEST_TMPDIR/open")" fine
+    fork_box first second
+    msb stop first second
     assert_nothing_left
 }
 

@@ -54,6 +54,14 @@ is_empty_folder() {
         "('second', True)"
     assert_equal "$(run_code second "print(x + 1)")" 42
     assert_equal "$(value_of 'a["error"]["code"]' sandbox.fork '{"sandbox":"first","name":"second"}')" -32005
+    msb snapshot first --as shot >&2
+    assert_contains "$(call sandbox.start '{"sandbox":"later","config":{"snapshot":"shot"}}')" "later started"
+    assert_equal "$(run_code later "print(x + 2)")" 43
+    call sandbox.stop '{"sandbox":"later"}' >&2
+    msb snapshot --remove shot >&2
+    assert_contains "$(call sandbox.start '{"sandbox":"later","config":{"snapshot":"shot"}}')" "no snapshot named shot"
+    assert_contains "$(call sandbox.start '{"sandbox":"later","config":{"snapshot":"shot","memory":512}}')" "settings of the snapshot"
+    assert_contains "$(call sandbox.start '{"sandbox":"later","config":{"snapshot":"../../x"}}')" "cannot be used"
     assert_equal "$(value_of 'a["error"]["code"]' sandbox.fork '{"sandbox":"none","name":"third"}')" -32004
     assert_equal "$(value_of 'a["error"]["code"]' sandbox.fork '{"sandbox":"first","name":"../third"}')" -32602
     assert_equal "$(value_of 'a["error"]["code"]' sandbox.fork '{"sandbox":"first"}')" -32602
