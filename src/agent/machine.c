@@ -72,7 +72,7 @@ int machine_set_clock(uint64_t realtime_us, struct error *err)
     return 0;
 }
 
-static bool shares;     /* the host's folders are mounted */
+static bool shares;    /* the host's folders are mounted */
 static char **volumes; /* where they are bound to */
 
 static int mount_share(struct error *err)

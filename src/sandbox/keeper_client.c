@@ -28,7 +28,7 @@ static void set_paused(struct client *client, uint32_t stream, bool paused)
 {
     struct keeper *keeper = client->keeper;
     struct error err;
-    if (keeper->saving.folder) {
+    if (keeper->saving.requests) {
         error_set(&err, ERROR_BUSY, "the sandbox is being copied");
         error_hint(&err, "try again in a moment");
         client_fail(client, stream, &err);

@@ -61,11 +61,16 @@ struct client {
     bool is_owner;
 };
 
-/* OP_SAVE under way; see keeper_save.c. */
-struct saving {
+struct save_request {
     struct client *client; /* NULL: it has left */
     uint32_t stream;
-    char *folder; /* NULL: nothing is under way */
+    char *folder;
+    struct save_request *next;
+};
+
+/* OP_SAVE, one after the other; see keeper_save.c. */
+struct saving {
+    struct save_request *requests; /* the first is under way */
     struct route *hold;
     bool is_writing; /* the agent holds, and the thread is at work */
     uv_timer_t patience;

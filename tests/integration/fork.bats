@@ -116,6 +116,25 @@ print("end", n)' >"$BATS_TEST_TMPDIR/out" &
     msb stop first a b c
 }
 
+@test "many copies at once" {
+    start_box first
+    run_in first 'n = open("file", "w").write("kept")'
+    local waiting=()
+    for copy in a b c d; do
+        fork_box first "$copy" >&2 &
+        waiting+=($!)
+    done
+    for fork in "${waiting[@]}"; do
+        wait "$fork"
+    done
+    for copy in a b c d; do
+        assert_equal "$(msb exec "$copy" -- cat file)" kept
+    done
+    assert_equal "$(msb exec first -- echo fine)" fine
+    msb stop first a b c d
+    assert_nothing_left
+}
+
 @test "the settings go with the copy, but not the ports" {
     start_box first --env COLOUR=blue --memory 512 --network example.com --port 0:8000
     fork_box first second
@@ -232,6 +251,24 @@ print("end", n)' >"$BATS_TEST_TMPDIR/out" &
         [ "$victim" = first ] || assert_equal "$(msb exec first -- echo fine)" fine
     done
     msb ps >&2
+    assert_nothing_left
+}
+
+@test "whoever forks may change their mind" {
+    start_box first
+    local keeper waiting
+    keeper=$(status_of first keeper_pid)
+    kill -STOP "$keeper"
+    "$MSB" fork --quiet first second &
+    waiting=$!
+    within 10 test -e "$(state_folder second)/origin"
+    kill -INT "$waiting" || true
+    kill -TERM "$waiting" || true
+    within 10 test ! -e "$(state_folder second)"
+    kill -CONT "$keeper"
+    assert_equal "$(msb exec first -- echo fine)" fine
+    fork_box first second
+    msb stop first second
     assert_nothing_left
 }
 
