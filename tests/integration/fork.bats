@@ -119,12 +119,12 @@ print("end", n)' >"$BATS_TEST_TMPDIR/out" &
 @test "many copies at once" {
     start_box first
     run_in first 'n = open("file", "w").write("kept")'
-    local waiting=()
+    local copying=()
     for copy in a b c d; do
         fork_box first "$copy" >&2 &
-        waiting+=($!)
+        copying+=($!)
     done
-    for fork in "${waiting[@]}"; do
+    for fork in "${copying[@]}"; do
         wait "$fork"
     done
     for copy in a b c d; do
