@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/home.h"
@@ -101,6 +102,9 @@ int snapshot_remove(const char *namespace, const char *name, struct error *err)
             error_hint(err, "msb snapshots lists them");
     }
     home_workspace_end(work, lock);
+    /* The namespace's folder goes with its last snapshot. */
+    *strrchr(folder, '/') = '\0';
+    rmdir(folder);
     return result;
 }
 
