@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "agent/boot.h"
 #include "agent/context.h"
 #include "agent/driver.h"
 #include "agent/identity.h"
@@ -9,6 +10,7 @@
 #include "agent/machine.h"
 #include "agent/privileges.h"
 #include "agent/settings.h"
+#include "agent/zygote.h"
 #include "base/mem.h"
 #include "proto/fields.h"
 
@@ -21,6 +23,7 @@ struct adoption {
     char *cwd;
     char *user;
     char **volumes;
+    bool keeps; /* what is written outlives the machine */
     struct limits limits;
 };
 
@@ -51,6 +54,8 @@ static int take_field(void *owner, const struct field *field, struct error *err)
         return field_replace_text(field, &adoption->user, err);
     case TAG_ENV:
         return field_append_text(field, &adoption->env, err);
+    case TAG_KEEP:
+        return field_flag(field, &adoption->keeps, err);
     case TAG_VOLUME:
         return field_append_text(field, &adoption->volumes, err);
     default:
@@ -74,8 +79,13 @@ static int change_machine(const struct adoption *adoption, struct error *err)
     machine_add_entropy(adoption->entropy, adoption->entropy_length);
     if (adoption->realtime_us)
         result = machine_set_clock(adoption->realtime_us, err);
+    if (result == 0 && adoption->keeps)
+        result = boot_move_to_kept_disk(err);
+    if (result == 0 && adoption->keeps)
+        result = identity_link(err);
     if (result == 0)
         result = identity_set(adoption->name, adoption->entropy, err);
+    machine_unmount_volumes();
     for (char **at = adoption->volumes; result == 0 && at && *at; at++)
         result = machine_mount_volume(*at, err);
     return result;
@@ -108,7 +118,9 @@ static void mix_entropy(uint8_t out[DRIVER_ENTROPY], const uint8_t *entropy, uns
 static void note_changes(struct buf *changes, const struct adoption *adoption)
 {
     const char *old_cwd = settings_cwd() ? settings_cwd() : "";
-    const char *cwd = adoption->cwd && strcmp(adoption->cwd, old_cwd) != 0 ? adoption->cwd : "";
+    const char *new_cwd = adoption->cwd ? adoption->cwd : old_cwd;
+    bool moves = adoption->keeps || strcmp(new_cwd, old_cwd) != 0;
+    const char *cwd = moves ? new_cwd : "";
     buf_append(changes, cwd, strlen(cwd) + 1);
     for (char *const *at = adoption->env; at && *at; at++) {
         if (!strv_contains(settings_env(), *at))
@@ -155,6 +167,8 @@ static int adopt(struct adoption *adoption, const uint8_t *fields, uint32_t leng
     if (result < 0)
         return result;
     limits_apply(&adoption->limits);
+    if (adoption->keeps)
+        zygote_lose_cwd();
     cleanup_buf struct buf changes = {0};
     note_changes(&changes, adoption);
     settings_replace(steal_pointer(&adoption->env), steal_pointer(&adoption->cwd),

@@ -188,8 +188,23 @@ static void on_control(struct stream *stream, const uint8_t *fields, uint32_t le
     }
 }
 
-static const struct stream_events events = {
-    .data = on_data, .eof = on_eof, .control = on_control, .room = on_room};
+/* The command goes on without its client; what it still reads, ends. */
+static void on_forgotten(struct stream *stream)
+{
+    struct attachment *attachment = stream->owner;
+    if (attachment->kind != ATTACHMENT_STARTER || attachment->process->request.keep) {
+        leave(attachment);
+        return;
+    }
+    input_end(&attachment->input);
+    output_resume_both(attachment->process->outputs);
+}
+
+static const struct stream_events events = {.data = on_data,
+                                            .eof = on_eof,
+                                            .control = on_control,
+                                            .room = on_room,
+                                            .forgotten = on_forgotten};
 
 struct attachment *attachment_add(struct process *process, struct stream *stream,
                                   enum attachment_kind kind)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,10 +23,14 @@
 #define MODULES "/modules"
 #define IMAGE "vda"
 #define DISK "vdb"
+#define KEPT "vdc"
+#define STAGE "/.kept"
 /* Numbered by the device, which stands anywhere among the machine's; it has only this one. */
 #define PORT "vport"
 #define DEVICE_TIMEOUT_MS 10000
 #define FILES_MAX 65536
+/* From <linux/fs.h>, which musl does not bring. */
+#define BLKFLSBUF_REQUEST 0x1261
 
 struct mount_point {
     const char *source, *target, *type;
@@ -246,6 +251,65 @@ static void settle_in(void)
     write_setting("/sys/kernel/mm/lru_gen/enabled", "y");
     write_setting("/sys/kernel/mm/lru_gen/min_ttl_ms", "1000");
     loopback_bring_up();
+}
+
+/* It was looked at when the template booted, and was another one then. */
+static void forget_contents(const char *device)
+{
+    cleanup_fd int fd = open(device, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || ioctl(fd, BLKFLSBUF_REQUEST) < 0)
+        perror(device);
+}
+
+static int build_kept_root(struct error *err)
+{
+    static const struct mount_point points[] = {
+        {"/dev/" IMAGE, STAGE "/lower", "erofs", MS_RDONLY | MS_NOATIME, NULL},
+        {"/dev/" KEPT, STAGE "/disk", "ext4", MS_NOATIME, NULL},
+    };
+    static const struct mount_point root[] = {
+        {"root", STAGE "/root", "overlay", MS_NOATIME,
+         "lowerdir=" STAGE "/lower,upperdir=" STAGE "/disk/upper,workdir=" STAGE "/disk/work"},
+    };
+    forget_contents("/dev/" KEPT);
+    int result = make_folder(STAGE, err);
+    if (result == 0)
+        result = MOUNT_ALL(points, err);
+    if (result == 0)
+        result = make_folder(STAGE "/disk/upper", err);
+    if (result == 0)
+        result = make_folder(STAGE "/disk/work", err);
+    return result < 0 ? result : MOUNT_ALL(root, err);
+}
+
+static int move_mounts(struct error *err)
+{
+    static const char *const moved[] = {"/proc", "/sys", "/dev", "/run"};
+    for (size_t i = 0; i < sizeof moved / sizeof moved[0]; i++) {
+        cleanup_free char *target = xasprintf(STAGE "/root%s", moved[i]);
+        int result = make_folder(target, err);
+        if (result < 0)
+            return result;
+        if (mount(moved[i], target, NULL, MS_MOVE, NULL) < 0)
+            return error_errno(err, errno, "cannot move %s", moved[i]);
+    }
+    int result = make_folder(STAGE "/root/tmp", err);
+    if (result == 0)
+        chmod(STAGE "/root/tmp", 01777);
+    return result;
+}
+
+int boot_move_to_kept_disk(struct error *err)
+{
+    int result = build_kept_root(err);
+    if (result == 0)
+        result = move_mounts(err);
+    if (result < 0)
+        return result;
+    if (chdir(STAGE "/root") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+        umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+        return error_errno(err, errno, "cannot enter the kept disk");
+    return 0;
 }
 
 int boot_machine(struct error *err)

@@ -8,3 +8,8 @@
 
 /* Returns the descriptor of the port to the keeper. */
 int boot_machine(struct error *err);
+/*
+ * Makes the disk that outlives the machine the place of everything written from now on. Processes
+ * that run already go along, but for their working folders.
+ */
+int boot_move_to_kept_disk(struct error *err);

@@ -23,7 +23,9 @@ static struct {
     bool closed;
     struct buf in;
     struct buf out;
-    bool starved; /* somebody found the queue full */
+    bool starved;          /* somebody found the queue full */
+    struct stream *holder; /* NULL: we may speak */
+    size_t may_write;      /* bytes of `out`, while somebody holds */
     size_t stream_count;
     struct stream *buckets[BUCKETS];
 } connection;
@@ -93,9 +95,56 @@ static int take_credit(struct stream *stream, const struct frame *frame, struct 
     return 0;
 }
 
+static void forget(struct stream *stream)
+{
+    static const struct stream_events none;
+    stream->forgotten = true;
+    if (!stream->events)
+        stream->events = &none;
+    if (stream->events->forgotten) {
+        stream->events->forgotten(stream);
+        return;
+    }
+    cleanup_buf struct buf cancel = {0};
+    fields_add_number(&cancel, TAG_CANCEL, 1);
+    if (stream->events->control)
+        stream->events->control(stream, buf_data(&cancel), (uint32_t)buf_length(&cancel));
+}
+
+/* What they still had to say is for the keeper of the original. */
+static void forget_all(void)
+{
+    struct stream *all = NULL;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (struct stream *at; (at = connection.buckets[i]);) {
+            connection.buckets[i] = at->next;
+            at->next = all;
+            all = at;
+        }
+    }
+    connection.stream_count = 0;
+    buf_consume(&connection.out, buf_length(&connection.out));
+    for (struct stream *next; all; all = next) {
+        next = all->next;
+        forget(all);
+    }
+}
+
+/* The first frame tells which of the two we are. */
+static void let_go(const struct frame *frame)
+{
+    struct stream *holder = steal_pointer(&connection.holder);
+    bool is_copy = frame->type == FRAME_OPEN && frame->detail == OP_ADOPT;
+    if (is_copy)
+        forget_all();
+    stream_end(holder, &(struct outcome){0});
+}
+
 /* Frames for a stream that has ended were under way when it did: they are no mistake. */
 static int dispatch(const struct frame *frame, struct error *err)
 {
+    if (connection.holder)
+        let_go(frame);
     if (frame->type == FRAME_OPEN)
         return open_stream(frame, err);
     struct stream *stream = *find_place(frame->stream);
@@ -191,16 +240,22 @@ static void offer_room(void)
     }
 }
 
+static size_t writable(void)
+{
+    return connection.holder ? connection.may_write : buf_length(&connection.out);
+}
+
 static bool write_queue(void)
 {
-    while (buf_length(&connection.out) > 0 && !connection.closed) {
-        ssize_t put =
-            write(connection.watch.fd, buf_data(&connection.out), buf_length(&connection.out));
+    while (writable() > 0 && !connection.closed) {
+        ssize_t put = write(connection.watch.fd, buf_data(&connection.out), writable());
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
             return errno == EAGAIN || connection.keeps;
         buf_consume(&connection.out, (size_t)put);
+        if (connection.holder)
+            connection.may_write -= (size_t)put;
     }
     return true;
 }
@@ -229,8 +284,19 @@ void connection_flush_blocking(void)
     }
 }
 
+void connection_hold(struct stream *stream)
+{
+    static const struct stream_events none;
+    stream->events = &none;
+    stream_event(stream, &(struct buf){0});
+    connection.holder = stream;
+    connection.may_write = buf_length(&connection.out);
+}
+
 size_t stream_room(const struct stream *stream)
 {
+    if (stream->forgotten)
+        return QUEUE_MAX;
     size_t queued = buf_length(&connection.out);
     if (queued >= QUEUE_MAX) {
         connection.starved = true;
@@ -242,7 +308,8 @@ size_t stream_room(const struct stream *stream)
 
 size_t stream_output_room(const struct stream *stream)
 {
-    return stream->output_bytes >= stream->output_limit ? SIZE_MAX : stream_room(stream);
+    bool goes_nowhere = stream->forgotten || stream->output_bytes >= stream->output_limit;
+    return goes_nowhere ? SIZE_MAX : stream_room(stream);
 }
 
 /* Counts output; returns how much of it may be passed on. */
@@ -258,7 +325,7 @@ void stream_send(struct stream *stream, enum channel channel, const void *bytes,
 {
     if (channel == CHANNEL_STDOUT || channel == CHANNEL_STDERR)
         length = within_limit(stream, length);
-    if (length == 0)
+    if (length == 0 || stream->forgotten)
         return;
     frame_append(&connection.out, stream->id, FRAME_DATA, (uint8_t)channel, bytes, length);
     stream->send_credit -= (uint32_t)length;
@@ -266,7 +333,8 @@ void stream_send(struct stream *stream, enum channel channel, const void *bytes,
 
 void stream_eof(struct stream *stream, enum channel channel)
 {
-    frame_append(&connection.out, stream->id, FRAME_EOF, (uint8_t)channel, NULL, 0);
+    if (!stream->forgotten)
+        frame_append(&connection.out, stream->id, FRAME_EOF, (uint8_t)channel, NULL, 0);
 }
 
 bool stream_takes_record(struct stream *stream, size_t length)
@@ -291,12 +359,14 @@ static void tell_dropped(struct stream *stream)
 
 void stream_event(struct stream *stream, const struct buf *fields)
 {
-    frame_append(&connection.out, stream->id, FRAME_EVENT, 0, buf_data(fields), buf_length(fields));
+    if (!stream->forgotten)
+        frame_append(&connection.out, stream->id, FRAME_EVENT, 0, buf_data(fields),
+                     buf_length(fields));
 }
 
 void stream_grant(struct stream *stream, size_t amount)
 {
-    if (amount == 0)
+    if (amount == 0 || stream->forgotten)
         return;
     stream->receive_credit += (uint32_t)amount;
     frame_append_credit(&connection.out, stream->id, (uint32_t)amount);
@@ -304,6 +374,10 @@ void stream_grant(struct stream *stream, size_t amount)
 
 void stream_end(struct stream *stream, const struct outcome *outcome)
 {
+    if (stream->forgotten) {
+        free(stream);
+        return;
+    }
     struct outcome told = *outcome;
     if (stream->records_dropped)
         tell_dropped(stream);

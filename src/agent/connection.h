@@ -23,6 +23,9 @@ struct stream_events {
     void (*eof)(struct stream *stream, uint8_t channel);
     void (*control)(struct stream *stream, const uint8_t *fields, uint32_t length);
     void (*room)(struct stream *stream);
+    /* See connection_hold: this is the copy, and nobody is at the other end any more. What was
+     * asked for may go on. NULL: it is cancelled. */
+    void (*forgotten)(struct stream *stream);
 };
 
 struct stream {
@@ -36,6 +39,7 @@ struct stream {
     uint64_t output_bytes; /* …and that there were */
     uint64_t record_bytes; /* of results passed on */
     unsigned records_dropped;
+    bool forgotten; /* says nothing any more */
     struct stream *next;
 };
 
@@ -52,6 +56,13 @@ void connection_hello(void);
 void connection_flush(void);
 /* Blocks until everything queued is written; for the last words before power off. */
 void connection_flush_blocking(void);
+
+/*
+ * Says that the machine may be copied now, as an EVENT of this stream, and nothing after that until
+ * a frame comes. If it is OP_ADOPT, this is the copy: other streams belong to the original and are
+ * forgotten. Otherwise this is the original, and the stream ends.
+ */
+void connection_hold(struct stream *stream);
 
 /* How many bytes of DATA may be sent now. */
 size_t stream_room(const struct stream *stream);

@@ -45,7 +45,8 @@ static int make_file(struct file *file, struct error *err)
 {
     cleanup_free char *path = xasprintf(FOLDER "/%s", file->name);
     cleanup_free char *link = xasprintf("/etc/%s", file->name);
-    file->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (file->fd < 0)
+        file->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (file->fd < 0 || (unlink(link) < 0 && errno != ENOENT) || symlink(path, link) < 0)
         return error_errno(err, errno, "cannot make %s", link);
     return 0;
@@ -65,20 +66,25 @@ static void remember_hosts(void)
     image_hosts = xstrdup(buf_text(&lines));
 }
 
+int identity_link(struct error *err)
+{
+    int result = folder_make("/etc", 0755, err);
+    if (result == 0)
+        result = make_file(&hosts, err);
+    if (result == 0)
+        result = make_file(&hostname, err);
+    return result < 0 ? result : make_file(&machine_id, err);
+}
+
 static int set_up(struct error *err)
 {
     if (image_hosts)
         return 0;
     int result = folder_make(FOLDER, 0755, err);
-    if (result == 0)
-        result = folder_make("/etc", 0755, err);
     if (result < 0)
         return result;
     remember_hosts();
-    result = make_file(&hosts, err);
-    if (result == 0)
-        result = make_file(&hostname, err);
-    return result < 0 ? result : make_file(&machine_id, err);
+    return identity_link(err);
 }
 
 /* The id shows only what its bytes are mixed into, not the entropy the kernel was given. */

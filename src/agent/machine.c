@@ -72,18 +72,34 @@ int machine_set_clock(uint64_t realtime_us, struct error *err)
     return 0;
 }
 
+static bool shares;    /* the host's folders are mounted */
+static char **volumes; /* where they are bound to */
+
 static int mount_share(struct error *err)
 {
-    static bool mounted;
-    if (mounted)
+    if (shares)
         return 0;
     int result = folder_make(VOLUME_FOLDER, 0700, err);
     if (result < 0)
         return result;
-    if (mount(VOLUME_TAG, VOLUME_FOLDER, "9p", MS_NODEV | MS_NOSUID, VOLUME_OPTIONS) < 0)
-        return error_errno(err, errno, "cannot mount the folders of the host");
-    mounted = true;
+    if (mount(VOLUME_TAG, VOLUME_FOLDER, "9p", MS_NODEV | MS_NOSUID, VOLUME_OPTIONS) < 0) {
+        error_errno(err, errno, "cannot mount the folders of the host");
+        return errno == EBUSY ? error_hint(err, "a program in the sandbox that was copied has a "
+                                                "file of a shared folder open, or works in one")
+                              : -1;
+    }
+    shares = true;
     return 0;
+}
+
+void machine_unmount_volumes(void)
+{
+    for (char **at = volumes; at && *at; at++)
+        umount2(*at, MNT_DETACH);
+    strv_free(steal_pointer(&volumes));
+    if (shares)
+        umount2(VOLUME_FOLDER, MNT_DETACH);
+    shares = false;
 }
 
 int machine_mount_volume(const char *spec, struct error *err)
@@ -99,6 +115,7 @@ int machine_mount_volume(const char *spec, struct error *err)
         return result;
     if (mount(source, path, NULL, MS_BIND, NULL) < 0)
         return error_errno(err, errno, "cannot mount a folder of the host at %.200s", path);
+    strv_append(&volumes, xstrdup(path));
     unsigned long flags = MS_REMOUNT | MS_BIND | MS_NODEV | MS_NOSUID | MS_RDONLY;
     if (read_only && mount(NULL, path, NULL, flags, NULL) < 0)
         return error_errno(err, errno, "cannot make %.200s read-only", path);

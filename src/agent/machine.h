@@ -18,4 +18,6 @@ void machine_add_entropy(const uint8_t *bytes, size_t length);
 int machine_set_clock(uint64_t realtime_us, struct error *err);
 /* spec: INDEX:ro|rw:GUEST-PATH */
 int machine_mount_volume(const char *spec, struct error *err);
+/* Of a copy: those of its original, which the host knows nothing of here. */
+void machine_unmount_volumes(void);
 _Noreturn void machine_power_off(void);

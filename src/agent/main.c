@@ -22,6 +22,7 @@
 #include "agent/exec.h"
 #include "agent/file.h"
 #include "agent/group.h"
+#include "agent/hold.h"
 #include "agent/language.h"
 #include "agent/limits.h"
 #include "agent/loop.h"
@@ -51,7 +52,8 @@ static void shutdown_open(struct stream *stream, const uint8_t *fields, uint32_t
     (void)fields, (void)length;
     struct outcome done = {0};
     scope_shutdown();
-    sync();
+    if (machine_is_ours())
+        sync();
     stream_end(stream, &done);
     connection_flush_blocking();
     leave();
@@ -74,6 +76,8 @@ static void on_open(struct stream *stream, const uint8_t *fields, uint32_t lengt
         [OP_CONNECT] = connect_open,
         [OP_ACCEPT] = accept_open,
         [OP_METRICS] = metrics_open,
+        [OP_HOLD] = hold_open,
+        [OP_CLOCK] = clock_open,
     };
     struct error err;
     if (limits_output(stream->operation, fields, length, &stream->output_limit, &err) < 0) {

@@ -172,8 +172,21 @@ static void on_control(struct stream *stream, const uint8_t *fields, uint32_t le
         cancel(run);
 }
 
-static const struct stream_events events = {
-    .data = on_data, .eof = on_eof, .control = on_control, .room = on_room};
+/* Code that has come in whole runs on. */
+static void on_forgotten(struct stream *stream)
+{
+    struct run *run = stream->owner;
+    if (run->context)
+        on_room(stream);
+    else
+        cancel(run);
+}
+
+static const struct stream_events events = {.data = on_data,
+                                            .eof = on_eof,
+                                            .control = on_control,
+                                            .room = on_room,
+                                            .forgotten = on_forgotten};
 
 static int take_language(struct run *run, const struct field *field, struct error *err)
 {

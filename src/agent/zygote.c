@@ -258,6 +258,14 @@ const char *zygote_cwd(void)
     return store.cwd;
 }
 
+void zygote_lose_cwd(void)
+{
+    if (!store.cwd)
+        return;
+    free(store.cwd);
+    store.cwd = xstrdup("");
+}
+
 void zygote_wait(struct zygote_waiter *waiter, void (*ready)(void *owner), void *owner)
 {
     struct zygote_waiter **at = &store.waiters;

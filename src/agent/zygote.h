@@ -33,6 +33,9 @@ const struct account *zygote_account(const char *user);
 char *const *zygote_env(void);
 const char *zygote_cwd(void);
 
+/* Another folder has the name of its working folder now: spares must enter theirs anew. */
+void zygote_lose_cwd(void);
+
 /* Calls back once, as soon as there is a spare or it is clear that there will be none. */
 void zygote_wait(struct zygote_waiter *waiter, void (*ready)(void *owner), void *owner);
 void zygote_wait_stop(struct zygote_waiter *waiter);

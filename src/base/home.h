@@ -4,6 +4,8 @@
  *   kernels/VERSION/         vmlinux and the modules a machine needs
  *   images/                  blobs/DIGEST.erofs and refs/NAME.json
  *   templates/KEY/           booted, warmed, snapshotted machines
+ *   snapshots/NAMESPACE/NAME/  running sandboxes that were written down
+ *   disks/NAMESPACE/NAME/    files that outlive their sandboxes
  *   sandboxes/NAMESPACE/NAME/  the state folder of one sandbox, locked by its keeper
  *   tmp/                     work in progress; each entry is locked by whoever makes it
  */

@@ -102,7 +102,11 @@ static int start(const char *program, char *const *argv, const struct process_op
     int reason = errno;
     if (run->pid == 0)
         child_run(program, argv, options,
-                  (int[]){in[0], options->output ? out[1] : errors[1], errors[1]});
+                  (int[]){options->stdin_fd ? options->stdin_fd : in[0],
+                          options->stdout_fd ? options->stdout_fd
+                          : options->output  ? out[1]
+                                             : errors[1],
+                          errors[1]});
     fd_close(in[0]);
     fd_close(out[1]);
     fd_close(errors[1]);

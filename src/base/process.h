@@ -18,6 +18,8 @@ struct process_options {
     bool private_mounts; /* its mounts are its own and vanish with it (needs root) */
     const void *input;   /* what it reads on stdin; NULL: nothing */
     size_t input_length;
+    int stdin_fd;  /* read instead of the input; 0: none */
+    int stdout_fd; /* written to instead of the output; 0: none */
 };
 
 /*

@@ -20,7 +20,7 @@ static struct {
     char **env, **volumes, **ports;
     const char *network, *name, *namespace, *workdir, *kernel, *accelerator, *engine;
     uint64_t idle, lifetime;
-    bool detach, quiet, verbose;
+    bool detach, keep, fresh, quiet, verbose;
     struct work_options work;
 } options = {
     .cpus = SANDBOX_DEFAULT_CPUS,
@@ -56,6 +56,12 @@ static int fill_config(struct sandbox_config *config, struct error *err)
     config->idle_ms = options.idle;
     config->lifetime_ms = options.lifetime;
     config->attached = !options.detach;
+    config->keep = options.keep;
+    config->fresh = options.fresh;
+    if (options.keep && !options.name) {
+        error_set(err, ERROR_INVALID, "files are kept under a name");
+        return error_hint(err, "add --name NAME");
+    }
 
     unsigned random = 0;
     if (getrandom(&random, sizeof random, 0) < 0)
@@ -168,6 +174,9 @@ static const struct option option_table[] = {
     {0, "namespace", OPTION_TEXT, &options.namespace, "NS", "its namespace (default)"},
     {'d', "detach", OPTION_FLAG, &options.detach, NULL,
      "keep the sandbox when the command is over; needs msb stop"},
+    {'k', "keep", OPTION_FLAG, &options.keep, NULL,
+     "keep the files for the next sandbox of this name with --keep"},
+    {0, "fresh", OPTION_FLAG, &options.fresh, NULL, "throw away files that were kept before"},
     {0, "idle", OPTION_SECONDS, &options.idle, "S",
      "end the sandbox after S seconds without a call"},
     {0, "lifetime", OPTION_SECONDS, &options.lifetime, "S", "end the sandbox after S seconds"},

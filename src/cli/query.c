@@ -6,9 +6,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "sandbox/launch.h"
 #include "sandbox/state.h"
 
 #define QUERY_STREAM 1
+#define START_MS 900000
 
 /* Returns the number of bytes read, 0 at the end. */
 static int read_some(int fd, struct buf *in, uint64_t deadline, struct error *err)
@@ -45,6 +47,14 @@ static int await_answer(int fd, struct buf *in, uint64_t deadline, struct outcom
         if (got == 0)
             return error_set(err, ERROR_UNAVAILABLE, "its keeper is gone");
     }
+}
+
+int query_started(int connection, struct outcome *outcome, struct error *err)
+{
+    _Static_assert(LAUNCH_STREAM == QUERY_STREAM, "both are the first on their connection");
+    cleanup_buf struct buf in = {0};
+    *outcome = (struct outcome){0};
+    return await_answer(connection, &in, clock_monotonic_ms() + START_MS, outcome, err);
 }
 
 int query_keeper(const char *namespace, const char *name, enum operation operation, bool await_end,

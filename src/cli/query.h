@@ -4,6 +4,9 @@
 #include "proto/outcome.h"
 #include "proto/protocol.h"
 
+/* The answer to a sandbox's start, on the connection of launch_keeper. However long it takes. */
+int query_started(int connection, struct outcome *outcome, struct error *err);
+
 /*
  * 0 and an outcome (outcome_free) when the keeper answered. With await_end it also waits until the
  * keeper has closed the connection.

@@ -95,6 +95,11 @@ int machine_resume(struct machine *machine, struct error *err)
     return machine->ops->resume(machine, err);
 }
 
+int machine_save(struct machine *machine, const char *folder, struct error *err)
+{
+    return machine->ops->save(machine, folder, err);
+}
+
 void machine_enclose(struct machine *machine)
 {
     if (!machine->cgroup.limits_at_birth && machine->process > 0)

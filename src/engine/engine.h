@@ -37,6 +37,8 @@ struct machine_spec {
     unsigned processes; /* inside, with open_files: set ahead, so that clones find them set */
     unsigned open_files;
     unsigned cpu_percent; /* of one processor of the host; 0: what its CPUs can use */
+    const char *disk;     /* what is written goes to this file, of disk_make; NULL: it is lost */
+    const char *from;     /* a folder that machine_save has filled; NULL: begins as the image is */
     const struct machine_volume *volumes;
     size_t volume_count;
 };
@@ -45,6 +47,7 @@ struct machine;
 
 struct engine {
     const char *name;
+    bool saves_memory; /* with a machine's files its memory is saved too: what runs goes on */
     /* Makes whatever has to exist before a start can be quick; shows progress. Does nothing when
      * it exists already; processes that want the same one wait for each other. */
     int (*prepare)(const struct machine_spec *spec, struct error *err);
@@ -76,6 +79,12 @@ struct machine_usage machine_usage(const struct machine *machine);
 
 int machine_pause(struct machine *machine, struct error *err);
 int machine_resume(struct machine *machine, struct error *err);
+/*
+ * Writes a running machine down into an existing, empty folder, from which others start with
+ * spec.from. It stands still meanwhile, for as long as it takes to copy what it has written to
+ * memory and disk; so this is for a thread of its own. The agent must have been told to HOLD.
+ */
+int machine_save(struct machine *machine, const char *folder, struct error *err);
 /*
  * Puts a running machine under its host limits where that could not be done at its birth. Takes
  * tens of milliseconds on such hosts, so it is for a thread of its own.

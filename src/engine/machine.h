@@ -7,6 +7,7 @@
 struct machine_ops {
     int (*pause)(struct machine *machine, struct error *err);
     int (*resume)(struct machine *machine, struct error *err);
+    int (*save)(struct machine *machine, const char *folder, struct error *err);
     /* A reason that the engine knows of replaces err. May be NULL. */
     void (*explain)(struct machine *machine, struct error *err);
     /* NULL: what the process takes by itself. */

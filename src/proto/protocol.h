@@ -46,12 +46,15 @@ enum operation {
     OP_CONNECT, /* PORT: a connection to that port inside */
     OP_ACCEPT,  /* PORT: waits for somebody inside to connect to it; EVENT then */
     OP_METRICS, /* END carries STATUS, a JSON object */
+    OP_HOLD,    /* EVENT, then silence until a frame comes: a copy is made meanwhile */
+    OP_CLOCK,   /* REALTIME_US: the machine has stood still */
     /* answered by the keeper */
     OP_START = 64, /* first on the owner's connection: CONFIG; ends when the sandbox is ready */
     OP_STATUS,     /* END carries STATUS, a JSON object */
     OP_STOP,       /* end the sandbox; ends when it cannot act any more */
     OP_PAUSE,
     OP_RESUME,
+    OP_SAVE, /* PATH, a folder of the host: writes the sandbox down; END carries STATUS */
 };
 
 /* The detail of FRAME_DATA and FRAME_EOF. */
@@ -112,7 +115,8 @@ enum tag {
     /* contexts and commands */
     TAG_CONTEXT,      /* text: its id; absent: the first of its language */
     TAG_COUNT,        /* number, in END: calls its context has had */
-    TAG_KEEP,         /* number: 1 lets the command go on when its client leaves */
+    TAG_KEEP,         /* number: 1 lets the command go on when its client leaves; in ADOPT: what is
+                       * written goes to the disk that outlives the machine */
     TAG_DETACH,       /* number, in CONTROL: 1 ends the stream but not the command */
     TAG_CLOSE,        /* number: 1 closes stdin afterwards */
     TAG_PORT,         /* number */

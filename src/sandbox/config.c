@@ -46,6 +46,8 @@ static const struct {
     {"kernel", offsetof(struct sandbox_config, kernel)},
     {"accelerator", offsetof(struct sandbox_config, accelerator)},
     {"workdir", offsetof(struct sandbox_config, workdir)},
+    {"fork_of", offsetof(struct sandbox_config, fork_of)},
+    {"snapshot", offsetof(struct sandbox_config, snapshot)},
     {"image_user", offsetof(struct sandbox_config, image_user)},
     {"image_workdir", offsetof(struct sandbox_config, image_workdir)},
 };
@@ -306,10 +308,11 @@ static char **list_from_json(const json_t *json)
 
 json_t *sandbox_config_to_json(const struct sandbox_config *config)
 {
-    json_t *json = json_pack(
-        "{s:I, s:I, s:I, s:b, s:o}", "output_limit", (json_int_t)config->output_limit, "idle_ms",
-        (json_int_t)config->idle_ms, "lifetime_ms", (json_int_t)config->lifetime_ms, "attached",
-        config->attached, "volumes", volumes_to_json(config));
+    json_t *json =
+        json_pack("{s:I, s:I, s:I, s:b, s:b, s:b, s:o}", "output_limit",
+                  (json_int_t)config->output_limit, "idle_ms", (json_int_t)config->idle_ms,
+                  "lifetime_ms", (json_int_t)config->lifetime_ms, "attached", config->attached,
+                  "keep", config->keep, "fresh", config->fresh, "volumes", volumes_to_json(config));
     for (size_t i = 0; i < NUMBERS; i++)
         json_object_set_new(json, numbers[i].key, json_integer(number_of(config, i)));
     for (size_t i = 0; i < TEXTS; i++) {
@@ -355,6 +358,8 @@ int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, 
         .idle_ms = member_of(json, "idle_ms"),
         .lifetime_ms = member_of(json, "lifetime_ms"),
         .attached = json_is_true(json_object_get(json, "attached")),
+        .keep = json_is_true(json_object_get(json, "keep")),
+        .fresh = json_is_true(json_object_get(json, "fresh")),
     };
     for (size_t i = 0; i < NUMBERS; i++)
         *number_at(config, i) = (unsigned)member_of(json, numbers[i].key);

@@ -44,6 +44,8 @@ struct sandbox_config {
     char *kernel;      /* NULL: Debian's */
     char *accelerator; /* NULL: the best one */
     char *workdir;     /* NULL: the image's */
+    char *fork_of;     /* a copy of this running sandbox, with its settings; or NULL */
+    char *snapshot;    /* a copy of what was saved under this name, with its settings; or NULL */
     char **image_env;  /* NAME=value, as the image has it */
     char **env;        /* NAME=value, wins over the image's */
     struct sandbox_volume *volumes;
@@ -61,6 +63,8 @@ struct sandbox_config {
     uint64_t output_limit; /* bytes passed on of a call that says nothing itself; 0: all */
     uint64_t idle_ms;      /* ends after so long without a call; 0: never */
     uint64_t lifetime_ms;  /* ends after so long; 0: never */
+    bool keep;             /* its files are found again by the next sandbox of that name */
+    bool fresh;            /* …but not those of earlier ones */
     bool attached;         /* ends when whoever started it goes away */
 };
 

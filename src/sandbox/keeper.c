@@ -22,6 +22,7 @@
 #include "proto/outcome.h"
 #include "sandbox/egress.h"
 #include "sandbox/keeper_internal.h"
+#include "sandbox/kept.h"
 #include "sandbox/publish.h"
 #include "sandbox/state.h"
 #include "sandbox/tunnel.h"
@@ -95,6 +96,8 @@ static int start_machine(struct keeper *keeper, struct error *err)
     struct machine_spec spec = sandbox_config_machine(config);
     spec.volumes = volumes;
     spec.volume_count = config->volume_count;
+    spec.disk = keeper->disk;
+    spec.from = keeper->origin;
     const struct engine *engine = engine_find(config->engine);
     if (!engine)
         return error_set(err, ERROR_INVALID, "there is no engine %s", config->engine);
@@ -115,6 +118,8 @@ static int adopt(struct keeper *keeper, struct error *err)
     fields_add_number(&fields, TAG_OUTPUT_LIMIT, config->output_limit);
     fields_add_number(&fields, TAG_PROCESSES, config->processes);
     fields_add_number(&fields, TAG_OPEN_FILES, config->open_files);
+    if (config->keep)
+        fields_add_number(&fields, TAG_KEEP, 1);
     const char *user = config->user ? config->user : config->image_user;
     const char *workdir = config->workdir ? config->workdir : config->image_workdir;
     if (user)
@@ -145,7 +150,11 @@ static int start(struct keeper *keeper, struct error *err)
     if (keeper->lock < 0)
         return keeper->lock;
     redirect_complaints(keeper);
-    int result = publish_bind(keeper, err);
+    int result = origin_fetch(keeper, err);
+    if (result == 0)
+        result = kept_open(&keeper->config, &keeper->disk, err);
+    if (result == 0)
+        result = publish_bind(keeper, err);
     if (result == 0)
         result = write_config(keeper, err);
     if (result == 0)
@@ -156,6 +165,7 @@ static int start(struct keeper *keeper, struct error *err)
         result = start_machine(keeper, err);
     if (result == 0)
         result = adopt(keeper, err);
+    origin_release(keeper);
     return result;
 }
 
@@ -227,6 +237,7 @@ static void clean_up(struct keeper *keeper)
         state_remove(keeper->folder, keeper->lock);
     free(keeper->folder);
     keeper->folder = NULL;
+    free(steal_pointer(&keeper->disk));
     sandbox_config_free(&keeper->config);
 }
 
@@ -236,6 +247,7 @@ void keeper_kill_machine(struct keeper *keeper)
     if (keeper->is_enclosing)
         uv_thread_join(&keeper->enclosing);
     keeper->is_enclosing = false;
+    save_break_off(keeper);
     machine_kill(keeper->machine);
 }
 
@@ -245,6 +257,11 @@ void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
         return;
     keeper->ending = true;
     keeper_kill_machine(keeper);
+    finish_answer(keeper);
+    if (keeper->finish.begun) {
+        code = keeper->finish.code;
+        reason = keeper->finish.reason;
+    }
     struct error err;
     error_set(&err, code, "the sandbox ended: %s", reason);
     log_info("%s", err.message);
@@ -266,12 +283,12 @@ static void on_idle(uv_timer_t *timer)
     if (keeper->active)
         keeper_touch(keeper);
     else
-        keeper_end(keeper, ERROR_TIMEOUT, "nobody used it for its idle time");
+        finish_open(keeper, ERROR_TIMEOUT, "nobody used it for its idle time");
 }
 
 static void on_lifetime(uv_timer_t *timer)
 {
-    keeper_end(timer->data, ERROR_TIMEOUT, "its lifetime is over");
+    finish_open(timer->data, ERROR_TIMEOUT, "its lifetime is over");
 }
 
 void keeper_touch(struct keeper *keeper)
@@ -298,7 +315,7 @@ static void on_machine_exit(uv_poll_t *watch, int status, int events)
 static void on_terminate(uv_signal_t *watch, int number)
 {
     (void)number;
-    keeper_end(watch->data, ERROR_UNAVAILABLE, "its keeper was told to end");
+    finish_open(watch->data, ERROR_UNAVAILABLE, "its keeper was told to end");
 }
 
 static int watch_everything(struct keeper *keeper, struct error *err)
@@ -321,6 +338,7 @@ static int watch_everything(struct keeper *keeper, struct error *err)
     if (keeper->config.lifetime_ms)
         uv_timer_start(&keeper->lifetime, on_lifetime, keeper->config.lifetime_ms, 0);
     keeper_touch(keeper);
+    save_init(keeper);
     result = publish_start(keeper, err);
     return result < 0 ? result : egress_start(keeper, err);
 }

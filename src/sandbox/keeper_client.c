@@ -5,7 +5,7 @@
 #include "proto/outcome.h"
 #include "sandbox/keeper_internal.h"
 
-static void answer(struct client *client, uint32_t stream, const struct outcome *outcome)
+void client_answer(struct client *client, uint32_t stream, const struct outcome *outcome)
 {
     cleanup_buf struct buf frames = {0};
     outcome_append(&frames, stream, outcome);
@@ -15,19 +15,25 @@ static void answer(struct client *client, uint32_t stream, const struct outcome 
 void client_fail(struct client *client, uint32_t stream, const struct error *err)
 {
     struct outcome outcome = outcome_error(err);
-    answer(client, stream, &outcome);
+    client_answer(client, stream, &outcome);
 }
 
 static void answer_status(struct client *client, uint32_t stream)
 {
     cleanup_free char *status = keeper_status(client->keeper);
-    answer(client, stream, &(struct outcome){.status = status});
+    client_answer(client, stream, &(struct outcome){.status = status});
 }
 
 static void set_paused(struct client *client, uint32_t stream, bool paused)
 {
     struct keeper *keeper = client->keeper;
     struct error err;
+    if (keeper->saving.requests) {
+        error_set(&err, ERROR_BUSY, "the sandbox is being copied");
+        error_hint(&err, "try again in a moment");
+        client_fail(client, stream, &err);
+        return;
+    }
     int result = keeper->paused == paused ? 0
                  : paused                 ? machine_pause(keeper->machine, &err)
                                           : machine_resume(keeper->machine, &err);
@@ -36,14 +42,9 @@ static void set_paused(struct client *client, uint32_t stream, bool paused)
         return;
     }
     keeper->paused = paused;
-    answer(client, stream, &(struct outcome){0});
-}
-
-static void stop(struct client *client, uint32_t stream)
-{
-    keeper_kill_machine(client->keeper);
-    answer(client, stream, &(struct outcome){0});
-    keeper_end(client->keeper, ERROR_UNAVAILABLE, "it was stopped");
+    if (!paused)
+        save_set_clock(keeper);
+    client_answer(client, stream, &(struct outcome){0});
 }
 
 static void open_operation(struct client *client, const struct frame *frame)
@@ -54,11 +55,14 @@ static void open_operation(struct client *client, const struct frame *frame)
         answer_status(client, frame->stream);
         return;
     case OP_STOP:
-        stop(client, frame->stream);
+        finish_stop(client, frame->stream);
         return;
     case OP_PAUSE:
     case OP_RESUME:
         set_paused(client, frame->stream, frame->detail == OP_PAUSE);
+        return;
+    case OP_SAVE:
+        save_open(client, frame);
         return;
     case OP_EXEC:
     case OP_RUN:
@@ -104,8 +108,10 @@ static void on_lost(struct link *link, const struct error *reason)
     struct keeper *keeper = client->keeper;
     link_close(link);
     route_abandon(keeper, client);
+    save_abandon(keeper, client);
+    finish_abandon(keeper, client);
     if (client->is_owner && keeper->config.attached)
-        keeper_end(keeper, ERROR_CANCELLED, "whoever started it went away");
+        finish_open(keeper, ERROR_CANCELLED, "whoever started it went away");
 }
 
 static void on_closed(struct link *link)

@@ -4,6 +4,7 @@
 #include <uv.h>
 
 #include "engine/engine.h"
+#include "proto/outcome.h"
 #include "proto/protocol.h"
 #include "sandbox/config.h"
 #include "sandbox/link.h"
@@ -60,11 +61,42 @@ struct client {
     bool is_owner;
 };
 
+struct save_request {
+    struct client *client; /* NULL: it has left */
+    uint32_t stream;
+    char *folder;
+    struct save_request *next;
+};
+
+/* OP_SAVE, one after the other; see keeper_save.c. */
+struct saving {
+    struct save_request *requests; /* the first is under way */
+    struct route *hold;
+    bool is_writing; /* the agent holds, and the thread is at work */
+    uv_timer_t patience;
+    uv_thread_t writing;
+    uv_async_t written;
+    int result;
+    struct error err;
+};
+
+/* The end that waits until everything is written; see keeper_finish.c. */
+struct finish {
+    bool begun;
+    enum error_code code;
+    const char *reason;
+    struct client *client; /* who asked, or NULL */
+    uint32_t stream;
+    uv_timer_t patience;
+};
+
 struct keeper {
     uv_loop_t loop;
     int owner; /* the socket of whoever started us */
     struct sandbox_config config;
     char *folder;
+    char *disk;   /* the file that outlives us; NULL: nothing is kept */
+    char *origin; /* the folder that the machine starts from; NULL: it is no copy */
     int lock;
     struct machine *machine;
     struct link agent;
@@ -72,6 +104,8 @@ struct keeper {
     struct route routes[PROTOCOL_STREAMS_MAX]; /* the agent's stream n is routes[n - 1] */
     unsigned active;                           /* routes in use and not parked */
     struct network network;
+    struct saving saving;
+    struct finish finish;
     struct output_log log;
     int listening; /* socket */
     uv_poll_t listener;
@@ -117,6 +151,32 @@ void route_end_all(struct keeper *keeper, const struct error *reason);
 /* keeper_client.c */
 void client_add(struct keeper *keeper, int fd, bool is_owner, const struct buf *early);
 void client_fail(struct client *client, uint32_t stream, const struct error *err);
+
+void client_answer(struct client *client, uint32_t stream, const struct outcome *outcome);
+
+/* keeper_save.c */
+void save_init(struct keeper *keeper);
+void save_open(struct client *client, const struct frame *frame);
+/* The client is gone. */
+void save_abandon(struct keeper *keeper, const struct client *client);
+/* Returns when nobody uses the machine on the side any more, which is dead by then. */
+void save_break_off(struct keeper *keeper);
+/* Tells a machine that stood still what time it is. */
+void save_set_clock(struct keeper *keeper);
+
+/* keeper_finish.c */
+/* Ends the sandbox, after it has written everything out where that is kept. */
+void finish_open(struct keeper *keeper, enum error_code code, const char *reason);
+void finish_stop(struct client *client, uint32_t stream);
+void finish_abandon(struct keeper *keeper, const struct client *client);
+/* It cannot act any more: whoever stopped it hears of it. */
+void finish_answer(struct keeper *keeper);
+
+/* origin.c */
+/* Fetches what a copy starts from, and the settings that come with it. */
+int origin_fetch(struct keeper *keeper, struct error *err);
+/* The machine has started: it is not needed any more. */
+void origin_release(struct keeper *keeper);
 
 /* keeper.c */
 /* Ends the machine at once. */

@@ -106,3 +106,24 @@ int launch_keeper(const struct sandbox_config *config, struct error *err)
     int result = send_settings(ours, config, err);
     return result < 0 ? result : steal_fd(&ours);
 }
+
+int launch_copy(const struct launch_copy *copy, struct error *err)
+{
+    struct sandbox_config config;
+    sandbox_config_init(&config);
+    replace(&config.namespace, copy->namespace);
+    replace(&config.name, copy->name);
+    replace(&config.fork_of, copy->fork_of);
+    replace(&config.snapshot, copy->snapshot);
+    /* The keeper finds out about the image with the other settings. */
+    replace(&config.image_path, "");
+    replace(&config.image_digest, "");
+    int result = sandbox_config_check(&config, err);
+    if (result == 0)
+        result = sandbox_check_name(copy->fork_of ? "sandbox name" : "name of a snapshot",
+                                    copy->fork_of ? copy->fork_of : copy->snapshot, err);
+    if (result == 0)
+        result = launch_keeper(&config, err);
+    sandbox_config_free(&config);
+    return result;
+}

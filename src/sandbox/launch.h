@@ -18,4 +18,16 @@ int launch_prepare(const struct sandbox_config *config, struct error *err);
  */
 int launch_keeper(const struct sandbox_config *config, struct error *err);
 
+/*
+ * The same for a copy of a running sandbox, or of a snapshot, of the same namespace. All settings
+ * but the name are taken over; ports are not led to it.
+ */
+struct launch_copy {
+    const char *namespace;
+    const char *name;
+    const char *fork_of;  /* either this… */
+    const char *snapshot; /* …or this */
+};
+int launch_copy(const struct launch_copy *copy, struct error *err);
+
 #define LAUNCH_STREAM 1

@@ -34,9 +34,10 @@ static int prepare_and_launch(const char *text, struct error *err)
     json_t *json = json_loads(text, 0, NULL);
     int result = sandbox_config_from_json(json, &config, err);
     json_decref(json);
-    if (result == 0)
+    bool is_copy = result == 0 && (config.fork_of || config.snapshot);
+    if (result == 0 && !is_copy)
         result = image_ensure(config.image, &image, err);
-    if (result == 0) {
+    if (result == 0 && !is_copy) {
         launch_apply_image(&config, &image);
         result = launch_prepare(&config, err);
     }

@@ -10,6 +10,7 @@ static void on_closed(uv_handle_t *handle)
 {
     struct link *link = handle->data;
     buf_free(&link->in);
+    buf_free(&link->held);
     writer_free(&link->writer);
     if (link->handlers->closed)
         link->handlers->closed(link);
@@ -102,12 +103,30 @@ int link_open(struct link *link, uv_loop_t *loop, int fd, const struct link_hand
     return error_set(err, ERROR_IO, "cannot use a connection: %s", uv_strerror(result));
 }
 
+static struct buf *outgoing(struct link *link)
+{
+    return link->is_held ? &link->held : &link->writer.out;
+}
+
+void link_hold(struct link *link)
+{
+    link->is_held = true;
+}
+
+void link_release(struct link *link)
+{
+    cleanup_buf struct buf held = link->held;
+    link->held = (struct buf){0};
+    link->is_held = false;
+    link_send_raw(link, &held);
+}
+
 void link_send(struct link *link, uint32_t stream, enum frame_type type, uint8_t detail,
                const void *payload, size_t length)
 {
     if (link->is_closing)
         return;
-    frame_append(&link->writer.out, stream, type, detail, payload, length);
+    frame_append(outgoing(link), stream, type, detail, payload, length);
     writer_flush(&link->writer);
 }
 
@@ -115,7 +134,7 @@ void link_send_raw(struct link *link, const struct buf *frames)
 {
     if (link->is_closing)
         return;
-    buf_append(&link->writer.out, buf_data(frames), buf_length(frames));
+    buf_append(outgoing(link), buf_data(frames), buf_length(frames));
     writer_flush(&link->writer);
 }
 
@@ -123,7 +142,7 @@ void link_send_credit(struct link *link, uint32_t stream, uint32_t amount)
 {
     if (link->is_closing)
         return;
-    frame_append_credit(&link->writer.out, stream, amount);
+    frame_append_credit(outgoing(link), stream, amount);
     writer_flush(&link->writer);
 }
 

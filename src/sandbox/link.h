@@ -29,6 +29,8 @@ struct link {
     struct writer writer;
     struct buf in;
     uint64_t received; /* bytes so far */
+    struct buf held; /* see link_hold */
+    bool is_held;
     bool is_closing;
     bool close_when_written;
     const struct link_handlers *handlers;
@@ -43,6 +45,9 @@ void link_send(struct link *link, uint32_t stream, enum frame_type type, uint8_t
 /* Sends frames that were put together elsewhere. */
 void link_send_raw(struct link *link, const struct buf *frames);
 void link_send_credit(struct link *link, uint32_t stream, uint32_t amount);
+/* What is sent from now on waits; what was sent before does not. */
+void link_hold(struct link *link);
+void link_release(struct link *link);
 /* Bytes that arrived before the link was opened. */
 void link_preload(struct link *link, const struct buf *bytes);
 void link_close(struct link *link);

@@ -56,8 +56,8 @@ int state_create(const char *namespace, const char *name, char **folder, struct 
     if (lock < 0)
         return lock;
     /* What a dead keeper left. The lock file stays: it is ours now. */
-    static const char *const leftovers[] = {"config.json",  "keeper.sock", "output.log",
-                                            "output.log.1", "keeper.log",  "disk"};
+    static const char *const leftovers[] = {
+        "config.json", "keeper.sock", "output.log", "output.log.1", "keeper.log", "disk", "kept"};
     for (size_t i = 0; i < sizeof leftovers / sizeof leftovers[0]; i++) {
         cleanup_free char *file = xasprintf("%s/%s", path, leftovers[i]);
         unlink(file);

@@ -7,6 +7,8 @@
  *   output.log    what commands wrote (and output.log.1, the part before)
  *   keeper.log    the keeper's own complaints
  *   disk          the sandbox's changes to its disk
+ *   kept          of a copy: its copy of the disk that its original keeps
+ *   origin/       of a copy, while it starts: what it starts from
  *
  * A folder whose lock can be taken has lost its keeper; sweeping removes it.
  */

@@ -102,7 +102,8 @@ static void start_new(struct rpc_call *call, const json_t *settings)
 {
     struct error err;
     struct sandbox_config config;
-    if (!json_is_string(json_object_get(settings, "image"))) {
+    bool is_copy = json_object_get(settings, "snapshot") != NULL;
+    if (!is_copy && !json_is_string(json_object_get(settings, "image"))) {
         error_set(&err, ERROR_INVALID, "which image is sandbox %s to have?", call->name);
         error_hint(&err, "give \"config\": {\"image\": \"microsandbox/python\"}");
         rpc_fail(call, &err);

@@ -5,6 +5,7 @@
 static const struct rpc_param config_members[] = {
     {"image", RPC_TEXT, false, "the image, such as microsandbox/python; a new sandbox needs it",
      NULL},
+    {"snapshot", RPC_TEXT, false, "a snapshot to start from, and nothing else", NULL},
     {"engine", RPC_TEXT, false, "what isolates it: vm or jail, if the server allows it", NULL},
     {"memory", RPC_NUMBER, false, "MB of memory (1024)", NULL},
     {"cpus", RPC_NUMBER, false, "processors (1)", NULL},
@@ -27,6 +28,11 @@ static const struct rpc_param config_members[] = {
 
 static const struct rpc_param start_params[] = {
     {"config", RPC_OBJECT, false, "what the sandbox is to be", config_members},
+    {0},
+};
+
+static const struct rpc_param fork_params[] = {
+    {"name", RPC_TEXT, true, "the name of the copy", NULL},
     {0},
 };
 
@@ -138,6 +144,8 @@ const struct rpc_method rpc_methods[] = {
      "a sentence, when the sandbox is gone"},
     {"sandbox.pause", method_pause, RPC_ONE, NULL, "Freeze a sandbox.", "a sentence"},
     {"sandbox.resume", method_resume, RPC_ONE, NULL, "Let a frozen sandbox go on.", "a sentence"},
+    {"sandbox.fork", method_fork, RPC_ONE, fork_params, "Copy a running sandbox.",
+     "sandbox, namespace, memory: whether what ran came along"},
     {"sandbox.list", method_list, RPC_MANY, NULL, "List running sandboxes.",
      "sandboxes: namespace, name, state, image, engine, cpus, memory_mb and more"},
     {"sandbox.metrics.get", method_metrics, RPC_MANY, NULL, "Tell what sandboxes use.",

@@ -115,6 +115,8 @@ void method_start(struct rpc_call *call);
 void method_stop(struct rpc_call *call);
 void method_pause(struct rpc_call *call);
 void method_resume(struct rpc_call *call);
+/* method_fork.c */
+void method_fork(struct rpc_call *call);
 /* method_list.c */
 void method_list(struct rpc_call *call);
 void method_metrics(struct rpc_call *call);

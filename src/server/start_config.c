@@ -134,6 +134,17 @@ static int fill_numbers(struct sandbox_config *config, const json_t *settings, s
     return 0;
 }
 
+/* Everything else was settled when the snapshot was made. */
+static int fill_copy(struct sandbox_config *config, const json_t *settings, struct error *err)
+{
+    config->snapshot = xstrdup(text_of(settings, "snapshot"));
+    if (json_object_size(settings) != 1) {
+        error_set(err, ERROR_INVALID, "a sandbox from a snapshot has the settings of the snapshot");
+        return error_hint(err, "give \"snapshot\" alone");
+    }
+    return sandbox_check_name("name of a snapshot", config->snapshot, err);
+}
+
 int start_config_fill(struct sandbox_config *config, const struct rpc_call *call,
                       const json_t *settings, struct error *err)
 {
@@ -142,10 +153,12 @@ int start_config_fill(struct sandbox_config *config, const struct rpc_call *call
     free(config->namespace);
     config->namespace = xstrdup(call->namespace);
     config->name = xstrdup(call->name);
-    config->image = xstrdup(text_of(settings, "image"));
     /* The launcher finds these out. */
     config->image_path = xstrdup("");
     config->image_digest = xstrdup("");
+    if (text_of(settings, "snapshot"))
+        return fill_copy(config, settings, err);
+    config->image = xstrdup(text_of(settings, "image"));
     config->workdir = workdir ? xstrdup(workdir) : NULL;
     config->user = user ? xstrdup(user) : NULL;
     if (fill_engine(config, text_of(settings, "engine"), options->engines, err) < 0 ||

@@ -47,6 +47,28 @@ is_empty_folder() {
     [ "$(value_of 'len(a["result"]["entries"])' sandbox.file.list "$1")" = 0 ]
 }
 
+@test "a sandbox is forked, within its namespace" {
+    start first
+    run_code first "x = 41"
+    assert_equal "$(value_of 'a["result"]["sandbox"], a["result"]["memory"]' sandbox.fork '{"sandbox":"first","name":"second"}')" \
+        "('second', True)"
+    assert_equal "$(run_code second "print(x + 1)")" 42
+    assert_equal "$(value_of 'a["error"]["code"]' sandbox.fork '{"sandbox":"first","name":"second"}')" -32005
+    msb snapshot first --as shot >&2
+    assert_contains "$(call sandbox.start '{"sandbox":"later","config":{"snapshot":"shot"}}')" "later started"
+    assert_equal "$(run_code later "print(x + 2)")" 43
+    call sandbox.stop '{"sandbox":"later"}' >&2
+    msb snapshot --remove shot >&2
+    assert_contains "$(call sandbox.start '{"sandbox":"later","config":{"snapshot":"shot"}}')" "no snapshot named shot"
+    assert_contains "$(call sandbox.start '{"sandbox":"later","config":{"snapshot":"shot","memory":512}}')" "settings of the snapshot"
+    assert_contains "$(call sandbox.start '{"sandbox":"later","config":{"snapshot":"../../x"}}')" "cannot be used"
+    assert_equal "$(value_of 'a["error"]["code"]' sandbox.fork '{"sandbox":"none","name":"third"}')" -32004
+    assert_equal "$(value_of 'a["error"]["code"]' sandbox.fork '{"sandbox":"first","name":"../third"}')" -32602
+    assert_equal "$(value_of 'a["error"]["code"]' sandbox.fork '{"sandbox":"first"}')" -32602
+    assert_equal "$(value_of 'a["error"]["code"]' sandbox.fork '{"sandbox":"first","namespace":"other","name":"third"}')" -32004
+    assert_equal "$(value_of 'sorted(s["name"] for s in a["result"]["sandboxes"])' sandbox.list '{}')" "['first', 'second']"
+}
+
 @test "start, run, command, metrics, files, stop" {
     assert_equal "$(start box)" "Sandbox box started successfully"
     assert_equal "$(start box)" "Sandbox box started successfully"

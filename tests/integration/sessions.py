@@ -1,10 +1,7 @@
 """Sessions: made, reused, limited, evicted, expired, restored; orphans and background tasks."""
 
 import concurrent.futures
-<<<<<<< ours
-=======
 import http.client
->>>>>>> theirs
 import json
 import os
 import shutil
@@ -434,7 +431,6 @@ class Settings(unittest.TestCase):
 
 
     def test_the_log_goes_where_it_is_told_to(self):
-<<<<<<< ours
         folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, folder)
         server = Server(MSB_LOG_FILE=os.path.join(folder, "log"), MSB_LOG_MAX_SIZE="2048",
@@ -447,23 +443,6 @@ class Settings(unittest.TestCase):
             lines = [json.loads(line) for line in log]
         self.assertTrue(any("default/logged" in line["message"] for line in lines), lines)
         server.rpc("session.shutdown")
-=======
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "log")
-            server = Server(MSB_LOG_FILE=path, MSB_LOG_CONSOLE="off", MSB_LOG_MAX_SIZE="1024",
-                            MSB_LOG_BACKUP_COUNT="1")
-            self.addCleanup(server.end)
-            for _ in range(20):
-                server.run("1", session_id="logged")
-            server.rpc("session.shutdown")
-            self.assertEqual(sorted(os.listdir(folder)), ["log", "log.1"])
-            for name in os.listdir(folder):
-                self.assertLessEqual(os.path.getsize(os.path.join(folder, name)), 1024)
-            with open(path, encoding="utf-8") as lines:
-                last = [json.loads(line) for line in lines][-1]
-            self.assertEqual(last["level"], "info")
-            self.assertIn("default/logged", last["message"])
->>>>>>> theirs
 
 
 class Keys(SessionTest):

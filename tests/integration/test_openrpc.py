@@ -63,7 +63,7 @@ class OpenRpc(ServerTest):
     def test_the_types_of_the_document_are_those_that_are_checked(self):
         for name, method in self.methods().items():
             good = {"sandbox": "a", "path": "x", "content": "", "code": "1", "language": "python",
-                    "command": "ls", "session_id": "a"}
+                    "command": "ls", "session_id": "a", "name": "b"}
             for param in method["params"]:
                 kind = param["schema"]["type"]
                 for value in (WRONG[kind], ALSO_WRONG[kind]):

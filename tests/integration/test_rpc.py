@@ -50,28 +50,6 @@ class Errors(ServerTest):
                        "ä" * 100, "x" + "ä" * 100, "a\nb"):
             self.assert_error(self.rpc(method), METHOD)
 
-<<<<<<< ours
-=======
-    def test_every_method_is_documented_and_there(self):
-        text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
-        table = text[text.index("| method |"):text.index("`output` is a list")]
-        documented = re.findall(r"`(sandbox\.[a-z.]+)`", table)
-        source = (REPOSITORY / "src" / "server" / "rpc.c").read_text(encoding="utf-8")
-        self.assertEqual(sorted(documented), sorted(re.findall(r'{"(sandbox\.[a-z.]+)",', source)))
-        for method in documented:
-            error = self.rpc(method, namespace="")["error"]
-            self.assertEqual(error["code"], PARAMS, method)
-
-    def test_every_method_of_sessions_is_documented(self):
-        text = (REPOSITORY / "docs" / "sessions.md").read_text(encoding="utf-8")
-        documented = set(re.findall(r"`(session\.[a-z_.]+)`", text))
-        source = (REPOSITORY / "src" / "server" / "rpc.c").read_text(encoding="utf-8")
-        self.assertEqual(documented, set(re.findall(r'{"(session\.[a-z_.]+)",', source)))
-        for method in documented:
-            if method.startswith("session.run") or method in ("session.stop", "session.get"):
-                self.assertEqual(self.rpc(method)["error"]["code"], PARAMS, method)
-
->>>>>>> theirs
     def test_ids_come_back_as_they_were(self):
         for number in (1, -1, "text", 2**60, 1.5, None, True):
             body = {"jsonrpc": "2.0", "id": number, "method": "sandbox.list"}
@@ -82,7 +60,7 @@ class Errors(ServerTest):
     def test_names_that_cannot_be(self):
         for name in ("", ".", "..", "../x", "a/b", "/", "a" * 64, "*", "-a", ".a", "a/../b", "a\\b", "ä", "a b", "a\n",
                      1, [], {}, True):
-            for method in ("sandbox.start", "sandbox.stop", "sandbox.pause", "sandbox.repl.run",
+            for method in ("sandbox.start", "sandbox.stop", "sandbox.pause", "sandbox.fork", "sandbox.repl.run",
                            "sandbox.command.run", "sandbox.file.read"):
                 with self.subTest(name=name, method=method):
                     self.assert_error(self.rpc(method, sandbox=name), PARAMS)
@@ -150,6 +128,7 @@ class Errors(ServerTest):
 
     def test_sandboxes_that_do_not_exist(self):
         for method, params in (("stop", {}), ("pause", {}), ("resume", {}), ("metrics.get", {}),
+                               ("fork", {"name": "b"}),
                                ("repl.run", {"language": "python", "code": "1"}),
                                ("repl.stream", {"language": "python", "code": "1"}),
                                ("command.run", {"command": "ls"}),

@@ -8,3 +8,5 @@
  * image share what of it is in memory. Nothing is left when the last one has gone.
  */
 int image_mount(const char *path, struct error *err);
+/* The same for a disk that is written to (engine/disk.h), one device for each. */
+int disk_mount(const char *path, struct error *err);

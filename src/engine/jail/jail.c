@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "engine/agent_call.h"
 #include "engine/jail/process.h"
+#include "engine/jail/saved.h"
 #include "engine/machine.h"
 
 #define GREETING_MS 10000
@@ -23,6 +24,7 @@
 struct jail_machine {
     struct machine base;
     int range; /* holds our range of ids */
+    int disk;  /* what was written inside */
 };
 
 static bool kernel_has(const char *file_system)
@@ -103,15 +105,31 @@ static struct machine_usage measure_jail(const struct machine *machine)
                                   .memory_bytes = cgroup_memory_bytes(&machine->cgroup)};
 }
 
+static int save_jail(struct machine *machine, const char *folder, struct error *err)
+{
+    struct error late;
+    int result = pause_jail(machine, err);
+    if (result < 0)
+        return result;
+    result = saved_pack(machine->process, ((struct jail_machine *)machine)->disk, folder, err);
+    if (resume_jail(machine, &late) < 0 && result == 0) {
+        *err = late;
+        result = -1;
+    }
+    return result;
+}
+
 static void release_jail(struct machine *machine)
 {
     fd_close(((struct jail_machine *)machine)->range);
+    fd_close(((struct jail_machine *)machine)->disk);
     free(machine);
 }
 
 static const struct machine_ops ops = {
     .pause = pause_jail,
     .resume = resume_jail,
+    .save = save_jail,
     .usage = measure_jail,
     .release = release_jail,
 };
@@ -121,7 +139,7 @@ static struct jail_machine *make_machine(const struct machine_spec *spec)
     struct jail_machine *made = xcalloc(1, sizeof *made);
     struct machine *base = &made->base;
     machine_init(base, &ops);
-    made->range = -1;
+    made->range = made->disk = -1;
     base->cpu_percent = spec->cpu_percent ? spec->cpu_percent : spec->cpus * 100;
     snprintf(base->accelerator, sizeof base->accelerator, "native");
     return made;
@@ -159,15 +177,19 @@ static int start_agent(const struct machine_spec *spec, const char *place,
         return error_errno(err, errno, "cannot make a pipe");
     base->words = words[0];
     cleanup_fd int errors = words[1];
+    cleanup_fd int archive = spec->from ? saved_open(spec->from, err) : -1;
+    if (spec->from && archive < 0)
+        return archive;
     const struct jail_process process = {
         .spec = spec,
         .place = place,
         .cgroup = &base->cgroup,
         .first_user = first_user,
         .agent = theirs,
+        .archive = archive,
         .stderr_fd = errors,
     };
-    return jail_process_start(&process, &base->process, &base->exit, err);
+    return jail_process_start(&process, &base->process, &base->exit, &jail->disk, err);
 }
 
 static int jail_start(const struct machine_spec *spec, const char *folder, struct machine **machine,

@@ -34,6 +34,8 @@
 #include "engine/mounts.h"
 
 #define START_TIMEOUT_MS 10000
+/* …when its disk has to be filled first. */
+#define FILL_TIMEOUT_MS 600000
 #define VOLUMES_MAX 64
 /* Descriptors of the agent, which sets the limit of what it starts itself. */
 #define FILES_MIN 65536
@@ -126,7 +128,8 @@ static bool told_to_go_on(const struct child *child, int *fd)
 /* The mounts come from the caller: only it may translate their owners. */
 static bool receive_mounts(struct child *child)
 {
-    if (!told_to_go_on(child, &child->root.image))
+    if (!told_to_go_on(child, &child->root.image) ||
+        (child->jail->spec->disk && !told_to_go_on(child, &child->root.disk)))
         return false;
     for (size_t i = 0; i < child->root.volume_count; i++) {
         if (!told_to_go_on(child, &child->volumes[i].tree))
@@ -184,6 +187,7 @@ static _Noreturn void child_main(struct child *child)
     /* Nothing comes when the caller is dead. */
     if (!receive_mounts(child))
         _exit(1);
+    child->root.keeper = child->parent;
     int result = move_in(child, &err);
     if (result == 0 && !told_to_go_on(child, &none))
         _exit(1);
@@ -230,19 +234,19 @@ static int map_ids(pid_t process, uid_t first_user, struct error *err)
     return result < 0 ? result : ids_write_map(process, "gid_map", map, err);
 }
 
-/* The image, read-only, its owners shifted to the jail's ids. */
-static int mount_shifted_image(const char *path, pid_t process, struct error *err)
+/* A mount whose owners are shifted to the jail's ids. Takes the descriptor, and returns one. */
+static int shift(int mounted, pid_t process, struct error *err)
 {
     char space_path[64];
+    cleanup_fd int tree = mounted;
+    if (tree < 0)
+        return tree;
     snprintf(space_path, sizeof space_path, "/proc/%d/ns/user", (int)process);
     cleanup_fd int space = open(space_path, O_RDONLY | O_CLOEXEC);
     if (space < 0)
         return error_errno(err, errno, "cannot open %s", space_path);
-    cleanup_fd int tree = image_mount(path, err);
-    if (tree < 0)
-        return tree;
-    struct mount_attr shift = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)space};
-    if (mount_setattr(tree, "", AT_EMPTY_PATH, &shift, sizeof shift) < 0)
+    struct mount_attr attributes = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)space};
+    if (mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
         return error_errno(err, errno, "cannot shift the owners of the image's files");
     return steal_fd(&tree);
 }
@@ -268,8 +272,12 @@ static int hand_over_mounts(const struct child *child, int socket, pid_t process
 {
     const struct jail_process *jail = child->jail;
     const struct machine_spec *spec = jail->spec;
-    cleanup_fd int image = mount_shifted_image(spec->image_path, process, err);
+    cleanup_fd int image = shift(image_mount(spec->image_path, err), process, err);
     int result = image < 0 ? image : hand_over(socket, image, err);
+    if (result == 0 && spec->disk) {
+        cleanup_fd int disk = shift(disk_mount(spec->disk, err), process, err);
+        result = disk < 0 ? disk : hand_over(socket, disk, err);
+    }
     uid_t owner = jail->first_user + user_of(spec);
     for (size_t i = 0; result == 0 && i < spec->volume_count; i++) {
         cleanup_fd int tree = mount_volume(&spec->volumes[i], owner, err);
@@ -278,23 +286,33 @@ static int hand_over_mounts(const struct child *child, int socket, pid_t process
     return result;
 }
 
-/* Nothing more is heard when it has executed the agent; otherwise, why it could not. */
-static int hear_out(int socket, struct error *err)
+/* The disk first. Nothing more is heard when it has executed the agent; otherwise, why it could
+ * not. */
+static int hear_out(int socket, int timeout_ms, int *disk, struct error *err)
 {
     struct error said;
-    int none;
-    uint64_t deadline = clock_monotonic_ms() + START_TIMEOUT_MS;
-    int ready = wait_readable(&socket, 1, deadline, "the jail", err);
-    if (ready < 0)
-        return ready;
-    if (fdpass_receive(socket, &said, sizeof said, &none) != sizeof said)
-        return 0;
-    *err = said;
-    return -1;
+    uint64_t deadline = clock_monotonic_ms() + (uint64_t)timeout_ms;
+    for (;;) {
+        int fd;
+        int ready = wait_readable(&socket, 1, deadline, "the jail", err);
+        if (ready < 0)
+            return ready;
+        ssize_t got = fdpass_receive(socket, &said, sizeof said, &fd);
+        if (fd >= 0) {
+            fd_close(*disk);
+            *disk = fd;
+        } else if (got == sizeof said) {
+            *err = said;
+            return -1;
+        } else {
+            return 0;
+        }
+    }
 }
 
 /* The limits take hold while the child builds its root: on version 1 that is the longer part. */
-static int see_through(const struct child *child, int socket, pid_t process, struct error *err)
+static int see_through(const struct child *child, int socket, pid_t process, int *disk,
+                       struct error *err)
 {
     const struct jail_process *jail = child->jail;
     rlim_t files = jail->spec->open_files > FILES_MIN ? jail->spec->open_files : FILES_MIN;
@@ -308,7 +326,7 @@ static int see_through(const struct child *child, int socket, pid_t process, str
         return error_set(err, ERROR_IO, "the jail cannot be put into its control group");
     cgroup_delegate(jail->cgroup, jail->first_user);
     fdpass_send(socket, "", 1, -1);
-    return hear_out(socket, err);
+    return hear_out(socket, jail->archive >= 0 ? FILL_TIMEOUT_MS : START_TIMEOUT_MS, disk, err);
 }
 
 static int describe_volumes(struct child *child, struct error *err)
@@ -325,13 +343,13 @@ static int describe_volumes(struct child *child, struct error *err)
     return 0;
 }
 
-int jail_process_start(const struct jail_process *jail, pid_t *process, int *pidfd,
+int jail_process_start(const struct jail_process *jail, pid_t *process, int *pidfd, int *disk,
                        struct error *err)
 {
     const struct machine_spec *spec = jail->spec;
     int sockets[2];
     *process = -1;
-    *pidfd = -1;
+    *pidfd = *disk = -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return error_errno(err, errno, "cannot make a socket pair");
     cleanup_fd int ours = sockets[0];
@@ -339,9 +357,12 @@ int jail_process_start(const struct jail_process *jail, pid_t *process, int *pid
     struct child child = {.jail = jail,
                           .root = {.place = jail->place,
                                    .image = -1,
+                                   .disk = -1,
                                    .memory_mb = spec->memory_mb,
                                    .disk_mb = spec->disk_mb,
-                                   .files = spec->files},
+                                   .files = spec->files,
+                                   .archive = jail->archive,
+                                   .keeper = -1},
                           .program = program,
                           .parent = sockets[1]};
     for (int i = 0; i < GROUPS; i++)
@@ -353,12 +374,13 @@ int jail_process_start(const struct jail_process *jail, pid_t *process, int *pid
     for (int i = 0; i < GROUPS; i++)
         fd_close(child.groups[i]);
     if (result == 0)
-        result = see_through(&child, ours, *process, err);
+        result = see_through(&child, ours, *process, disk, err);
     if (result < 0 && *process > 0) {
         kill(*process, SIGKILL);
         waitpid(*process, NULL, 0);
         *process = -1;
         fd_close(steal_fd(pidfd));
+        fd_close(steal_fd(disk));
     }
     return result;
 }

@@ -17,12 +17,13 @@ struct jail_process {
     const struct cgroup *cgroup; /* where it is put before it runs anything */
     uid_t first_user;            /* of the 65536 host ids it has */
     int agent;                   /* its end of the stream */
+    int archive;                 /* see saved.h; -1: its disk is empty */
     int stderr_fd;
 };
 
 #define JAIL_USERS 65536u
 
 /* Returns when the agent is being executed. The process dies with the calling thread's process.
- * `pidfd` becomes readable at its end. */
-int jail_process_start(const struct jail_process *jail, pid_t *process, int *pidfd,
+ * `pidfd` becomes readable at its end; `disk` is the folder of what is written inside. */
+int jail_process_start(const struct jail_process *jail, pid_t *process, int *pidfd, int *disk,
                        struct error *err);

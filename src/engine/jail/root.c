@@ -12,7 +12,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/fdpass.h"
 #include "base/mem.h"
+#include "engine/jail/saved.h"
 #include "engine/mounts.h"
 
 #define KB_PER_FILE 16
@@ -187,15 +189,19 @@ static int build_overlay(const struct jail_root *root, int place, struct error *
     cleanup_fd int stage = make_memory("0755", 64, 64, err);
     if (stage < 0 || mount_attach(stage, place, "", err) < 0)
         return -1;
-    if (fchdir(stage) < 0)
-        return error_errno(err, errno, "cannot enter the new root");
-    cleanup_fd int disk =
-        make_memory("0755", disk_kb, root->files ? root->files : disk_kb / KB_PER_FILE, err);
+    unsigned files = root->files ? root->files : disk_kb / KB_PER_FILE;
+    cleanup_fd int disk = root->disk >= 0 ? root->disk : make_memory("0755", disk_kb, files, err);
     if (disk < 0 || attach_at(disk, stage, "disk", err) < 0 ||
         attach_at(root->image, stage, "image", err) < 0)
         return -1;
-    if (mkdirat(disk, "upper", 0755) < 0 || mkdirat(disk, "work", 0755) < 0)
+    if ((mkdirat(disk, "upper", 0755) < 0 && errno != EEXIST) ||
+        (mkdirat(disk, "work", 0755) < 0 && errno != EEXIST) ||
+        fdpass_send(root->keeper, "", 1, disk) < 0)
         return error_errno(err, errno, "cannot make the jail's disk");
+    if (root->archive >= 0 && saved_unpack(root->archive, disk, err) < 0)
+        return -1;
+    if (fchdir(stage) < 0)
+        return error_errno(err, errno, "cannot enter the new root");
     cleanup_fd int tree = mount_make("overlay", options, QUIET, err);
     if (tree < 0 || attach_at(tree, stage, "root", err) < 0)
         return -1;

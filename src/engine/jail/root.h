@@ -13,11 +13,14 @@ struct jail_volume {
 struct jail_root {
     const char *place; /* an existing folder, used as a mount point out of everybody's sight */
     int image;         /* a mount of the image */
+    int disk;          /* a mount of what is written over it; -1: in memory */
     const struct jail_volume *volumes;
     size_t volume_count;
     unsigned memory_mb;
     unsigned disk_mb;
     unsigned files; /* 0: one for each 16 KB of disk */
+    int archive;    /* what the disk holds at the start, see saved.h; -1: nothing */
+    int keeper;     /* a socket that gets the disk as a descriptor, for copies of it */
 };
 
 /* The disk of a jail is memory, and may take at most so much of it. */

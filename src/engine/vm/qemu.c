@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "engine/vm/confine.h"
 #include "engine/vm/host.h"
+#include "engine/vm/pages.h"
+#include "engine/vm/save.h"
 
 #define ANSWER_MS 20000
 #define EXPLAIN_MS 200
@@ -24,7 +26,7 @@
 #define KVM_NAME "/dev/kvm"
 
 /* Numbers of the descriptors inside, in the order they are handed over. */
-enum { FD_QMP = CONFINE_FIRST_FD, FD_AGENT, FD_IMAGE, FD_DISK, FD_OVERLAY, FD_STATE };
+enum { FD_QMP = CONFINE_FIRST_FD, FD_AGENT, FD_IMAGE, FD_DISK, FD_OVERLAY, FD_STATE, FD_KEPT };
 
 static void add(char ***argv, const char *option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -63,8 +65,10 @@ static void add_memory(char ***argv, const struct machine_spec *spec, bool clone
  * A clone's hardware must be the template's: same devices, same order. The shared folders are one
  * device whatever their number, because each is a folder of one exported tree.
  */
-static void add_devices(char ***argv, bool clone)
+static void add_devices(char ***argv, const struct machine_spec *spec,
+                        const struct qemu_files *files)
 {
+    bool clone = files->overlay >= 0;
     add(argv, "-add-fd", "fd=%d,set=1", FD_IMAGE);
     add(argv, "-add-fd", "fd=%d,set=2", FD_DISK);
     add(argv, "-blockdev",
@@ -80,8 +84,19 @@ static void add_devices(char ***argv, bool clone)
             "driver=qcow2,node-name=overlay,backing=disk,file.driver=file,"
             "file.filename=/dev/fdset/3,file.locking=off");
     }
+    /* The disk that outlives a machine, or nothing of the same size. */
+    if (clone && files->kept >= 0) {
+        add(argv, "-add-fd", "fd=%d,set=4", FD_KEPT);
+        add(argv, "-blockdev",
+            "driver=raw,node-name=kept,file.driver=file,file.filename=/dev/fdset/4,"
+            "file.locking=off");
+    } else {
+        add(argv, "-blockdev", "driver=null-co,node-name=kept,read-zeroes=on,size=%llu",
+            (unsigned long long)spec->disk_mb << 20);
+    }
     add(argv, "-device", "virtio-blk-device,drive=image");
     add(argv, "-device", "virtio-blk-device,drive=%s", clone ? "overlay" : "disk");
+    add(argv, "-device", "virtio-blk-device,drive=kept");
     add(argv, "-chardev", "socket,id=agent,fd=%d", FD_AGENT);
     add(argv, "-device", "virtio-serial-device,max_ports=2");
     add(argv, "-device", "virtserialport,chardev=agent,name=msb.agent");
@@ -129,17 +144,20 @@ static char **command_line(const struct machine_spec *spec, const char *program,
     add_memory(&argv, spec, clone);
     add(&argv, "-chardev", "socket,id=qmp,fd=%d", FD_QMP);
     add(&argv, "-mon", "chardev=qmp,mode=control");
-    add_devices(&argv, clone);
+    add_devices(&argv, spec, files);
     if (clone)
         add(&argv, "-incoming", "defer");
-    else
+    /* What vm_save has QEMU write begins without a description of the machine. */
+    if (clone && files->pages >= 0)
+        add(&argv, "-global", "migration.send-configuration=off");
+    if (!clone)
         add_kernel(&argv, files);
     return argv;
 }
 
 void qemu_describe(const struct machine_spec *spec, const char *accelerator, struct buf *out)
 {
-    const struct qemu_files clone = {0};
+    const struct qemu_files clone = {.pages = -1, .kept = -1};
     cleanup_strv char **argv = command_line(spec, "qemu", accelerator, &clone);
     for (size_t i = 0; argv[i]; i++)
         buf_printf(out, "%s\n", argv[i]);
@@ -157,13 +175,16 @@ static int start_process(const struct machine_spec *spec, const char *accelerato
     }
     cleanup_fd int kvm = strcmp(accelerator, "kvm") == 0 ? open(KVM_NAME, O_RDWR | O_CLOEXEC) : -1;
     const struct confined_open opens[] = {{MEMORY_NAME, files->memory}, {KVM_NAME, kvm}};
-    const int fds[] = {qmp, agent, files->image, files->disk, files->overlay, files->state};
+    const int fds[] = {qmp,          agent,      files->image, files->disk, files->overlay,
+                       files->state, files->kept};
     const char *shown[] = {files->kernel, files->initramfs, NULL};
     cleanup_strv char **argv = command_line(spec, program, accelerator, files);
     const struct confinement confinement = {
         .argv = argv,
         .fds = fds,
-        .fd_count = files->overlay >= 0 ? 6 : 4,
+        .fd_count = files->overlay < 0 ? 4
+                    : files->kept < 0  ? 6
+                                       : 7,
         .opens = opens,
         .open_count = kvm >= 0 ? 2 : 1,
         .files = shown,
@@ -205,25 +226,47 @@ static void explain(struct machine *machine, struct error *err)
 
 static void release_machine(struct machine *machine)
 {
-    qmp_close(&((struct vm_machine *)machine)->qmp);
+    struct vm_machine *vm = (struct vm_machine *)machine;
+    qmp_close(&vm->qmp);
+    fd_close(vm->memory);
+    fd_close(vm->disk);
+    fd_close(vm->overlay);
+    fd_close(vm->kept);
     free(machine);
 }
 
 static const struct machine_ops ops = {
     .pause = pause_machine,
     .resume = resume_machine,
+    .save = vm_save,
     .explain = explain,
     .release = release_machine,
 };
 
-/* A clone needs two commands that no option can stand for. */
-static const char *first_commands(bool clone)
+_Static_assert(FD_STATE == 8, "the number stands in the text below");
+#define READ_STATE "{\"uri\":\"fd:8\"}"
+
+/* A clone of a template needs two commands that no option can stand for. */
+static const char *first_commands(const struct qemu_files *files)
 {
-    _Static_assert(FD_STATE == 8, "the number stands in the text below");
-    return clone ? "{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":"
-                   "[{\"capability\":\"x-ignore-shared\",\"state\":true}]}}\n"
-                   "{\"execute\":\"migrate-incoming\",\"arguments\":{\"uri\":\"fd:8\"}}\n"
-                 : NULL;
+    bool at_once = files->overlay >= 0 && files->pages < 0;
+    return at_once ? "{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":"
+                     "[{\"capability\":\"x-ignore-shared\",\"state\":true}]}}\n"
+                     "{\"execute\":\"migrate-incoming\",\"arguments\":" READ_STATE "}\n"
+                   : NULL;
+}
+
+/* The pages of a saved machine go in before its processors know of them. */
+static int fill_memory(struct vm_machine *machine, const struct qemu_files *files,
+                       unsigned memory_mb, struct error *err)
+{
+    int result = qmp_settle(&machine->qmp, ANSWER_MS, err);
+    if (result == 0)
+        result = pages_load(machine->base.process, files->memory, (size_t)memory_mb << 20,
+                            files->pages, err);
+    return result < 0
+               ? result
+               : qmp_command(&machine->qmp, "migrate-incoming", READ_STATE, -1, ANSWER_MS, err);
 }
 
 int qemu_start(const struct machine_spec *spec, const char *accelerator,
@@ -234,7 +277,7 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
     struct vm_machine *made = xcalloc(1, sizeof *made);
     struct machine *base = &made->base;
     machine_init(base, &ops);
-    made->qmp.fd = -1;
+    made->qmp.fd = made->memory = made->disk = made->overlay = made->kept = -1;
     base->cpu_percent = spec->cpu_percent ? spec->cpu_percent : spec->cpus * 100 + SPARE_PERCENT;
     strncpy(base->accelerator, accelerator, sizeof base->accelerator - 1);
     cgroup_create(&base->cgroup,
@@ -245,7 +288,7 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
 
     int result = make_pairs(qmp, agent, words, err);
     if (result == 0)
-        result = qmp_open(&made->qmp, qmp[0], first_commands(files->overlay >= 0), err);
+        result = qmp_open(&made->qmp, qmp[0], first_commands(files), err);
     if (result == 0)
         result =
             start_process(spec, accelerator, files, folder, qmp[1], agent[1], words[1], base, err);
@@ -254,6 +297,8 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
     fd_close(words[1]);
     base->agent = agent[0];
     base->words = words[0];
+    if (result == 0 && files->pages >= 0)
+        result = fill_memory(made, files, spec->memory_mb, err);
     if (result < 0) {
         machine_explain(base, err);
         machine_free(base);

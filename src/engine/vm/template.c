@@ -29,6 +29,12 @@ static bool has_size(const char *folder, const char *name, json_t *about)
            status.st_size == json_integer_value(json_object_get(about, name));
 }
 
+static const char *key_of(const char *folder)
+{
+    const char *slash = folder ? strrchr(folder, '/') : NULL;
+    return slash ? slash + 1 : "";
+}
+
 /* Whole, as far as a glance can tell: every file is there with the size it was written with. */
 static int load(const char *folder, struct template *template, struct error *err)
 {
@@ -41,6 +47,7 @@ static int load(const char *folder, struct template *template, struct error *err
         whole = has_size(folder, template_files[i], about);
     if (whole) {
         snprintf(template->kernel, sizeof template->kernel, "%s", kernel);
+        snprintf(template->key, sizeof template->key, "%s", key_of(folder));
         template->folder = xstrdup(folder);
         /* The time of last use, for clean_up. */
         utimensat(AT_FDCWD, about_path, NULL, 0);

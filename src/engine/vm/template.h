@@ -18,6 +18,7 @@
 struct template
 {
     char *folder;
+    char key[40];
     char kernel[96]; /* release of the kernel inside */
     const char *accelerator;
 };

@@ -18,6 +18,7 @@
 #include "base/process.h"
 #include "base/progress.h"
 #include "engine/agent_call.h"
+#include "engine/disk.h"
 #include "engine/vm/initramfs.h"
 #include "engine/vm/qemu.h"
 #include "proto/fields.h"
@@ -55,22 +56,6 @@ static int make_sparse(const char *folder, const char *name, unsigned size_mb, s
         return -1;
     }
     return fd;
-}
-
-/* Scratch space needs no journal; inode tables are zero already, since the file is. */
-static int format_disk(const char *folder, const struct machine_spec *spec, struct error *err)
-{
-    cleanup_free char *path = xasprintf("%s/disk", folder);
-    cleanup_free char *files = spec->files ? xasprintf("-N%u", spec->files) : xstrdup("-q");
-    char *argv[] = {"mkfs.ext4", "-q",
-                    "-F",        "-m0",
-                    "-O",        "^has_journal,^resize_inode",
-                    "-E",        "lazy_itable_init=1,nodiscard,root_owner=0:0",
-                    files,       path,
-                    NULL};
-    if (process_run(argv, &(struct process_options){0}, err) < 0)
-        return error_hint(err, "apt-get install e2fsprogs");
-    return 0;
 }
 
 static int make_overlay(const char *folder, const struct machine_spec *spec, struct error *err)
@@ -263,15 +248,17 @@ static int build(const char *folder, const struct machine_spec *spec, const stru
     cleanup_fd int memory = memfd_create("msb-template", MFD_CLOEXEC);
     if (memory < 0 || ftruncate(memory, (off_t)spec->memory_mb << 20) < 0)
         return error_errno(err, errno, "cannot make the memory of a machine");
-    cleanup_fd int disk = make_sparse(folder, "disk", spec->disk_mb, err);
+    cleanup_free char *disk_path = xasprintf("%s/disk", folder);
+    result = disk_make(disk_path, spec->disk_mb, spec->files, false, err);
+    if (result < 0)
+        return result;
+    cleanup_fd int disk = open(disk_path, O_RDWR | O_CLOEXEC);
     if (disk < 0)
-        return disk;
+        return error_errno(err, errno, "cannot open %s", disk_path);
     cleanup_fd int image = open(spec->image_path, O_RDONLY | O_CLOEXEC);
     if (image < 0)
         return error_errno(err, errno, "cannot open image %s", spec->image_path);
-    result = format_disk(folder, spec, err);
-    if (result == 0)
-        result = make_overlay(folder, spec, err);
+    result = make_overlay(folder, spec, err);
     if (result == 0)
         result = initramfs_write(initramfs, kernel, err);
     struct qemu_files files = {.memory = memory,
@@ -279,6 +266,8 @@ static int build(const char *folder, const struct machine_spec *spec, const stru
                                .disk = disk,
                                .overlay = -1,
                                .state = -1,
+                               .pages = -1,
+                               .kept = -1,
                                .kernel = kernel->vmlinux,
                                .initramfs = initramfs};
     if (result == 0)
