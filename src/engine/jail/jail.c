@@ -23,7 +23,9 @@
 
 struct jail_machine {
     struct machine base;
-    int range; /* holds our range of ids */
+    int range; /* holds our range of ids, under root */
+    struct own_ids own;
+    char *unpacked;
 };
 
 static bool kernel_has(const char *file_system)
@@ -148,8 +150,10 @@ static struct machine_usage measure_jail(const struct machine *machine)
 
 static void release_jail(struct machine *machine)
 {
-    fd_close(((struct jail_machine *)machine)->range);
-    free(machine);
+    struct jail_machine *jail = (struct jail_machine *)machine;
+    fd_close(jail->range);
+    free(jail->unpacked);
+    free(jail);
 }
 
 static const struct machine_ops ops = {
@@ -187,19 +191,18 @@ static int set_limits(const struct machine_spec *spec, struct machine *base, boo
                            "--engine vm");
 }
 
-/* Whose ids it has, and what follows from that. The pointers are into `ids` and `unpacked`. */
-static int give_ids(struct jail_process *process, struct jail_machine *jail, struct own_ids *ids,
-                    char **unpacked, struct error *err)
+/* Whose ids it has, and what follows from that. */
+static int give_ids(struct jail_process *process, struct jail_machine *jail, struct error *err)
 {
     if (geteuid() == 0) {
         jail->range = take_range(&process->first_user, err);
         return jail->range < 0 ? -1 : 0;
     }
-    *ids = find_own_ids(process->spec);
-    *unpacked = unpacked_folder(process->spec, ids);
-    process->own = ids;
-    process->unpacked = *unpacked;
-    if (!file_exists(*unpacked))
+    jail->own = find_own_ids(process->spec);
+    jail->unpacked = unpacked_folder(process->spec, &jail->own);
+    process->own = &jail->own;
+    process->unpacked = jail->unpacked;
+    if (!file_exists(jail->unpacked))
         return error_set(err, ERROR_NOT_FOUND, "the image has not been unpacked for jails yet");
     return 0;
 }
@@ -207,10 +210,8 @@ static int give_ids(struct jail_process *process, struct jail_machine *jail, str
 static int start_agent(struct jail_process *process, struct jail_machine *jail, struct error *err)
 {
     struct machine *base = &jail->base;
-    struct own_ids ids;
-    cleanup_free char *unpacked = NULL;
     int agent[2], words[2];
-    int result = give_ids(process, jail, &ids, &unpacked, err);
+    int result = give_ids(process, jail, err);
     if (result < 0)
         return result;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0)
