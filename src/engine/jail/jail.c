@@ -251,7 +251,6 @@ static int jail_start(const struct machine_spec *spec, const char *folder, struc
         machine_free(base);
         return -1;
     }
-    base->cgroup.limits_at_birth = true;
     *machine = base;
     return 0;
 }

@@ -48,6 +48,7 @@ struct child {
     bool guards_modes;
     int program;        /* the agent */
     int groups[GROUPS]; /* by cgroup_view; -1 where there is none */
+    int filter;
     int parent;         /* our end of the conversation with the caller */
 };
 
@@ -209,7 +210,7 @@ static int shut_in(const struct child *child, struct error *err)
     int result = set_own_limits(child->jail, err);
     if (result == 0)
         result = landlock_shut_in(err);
-    return result < 0 ? result : filter_install(child->guards_modes, err);
+    return result < 0 ? result : filter_install(child->filter, err);
 }
 
 static _Noreturn void execute_agent(const struct child *child, struct error *err)
@@ -229,7 +230,6 @@ static _Noreturn void execute_agent(const struct child *child, struct error *err
 static _Noreturn void child_main(struct child *child)
 {
     struct error err;
-    int none;
     setsid();
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
@@ -237,7 +237,7 @@ static _Noreturn void child_main(struct child *child)
     if (!receive_mounts(child))
         _exit(1);
     int result = move_in(child, &err);
-    if (result == 0 && !told_to_go_on(child, &none))
+    if (result == 0 && !told_to_go_on(child, &child->filter))
         _exit(1);
     if (result == 0)
         result = shut_in(child, &err);
@@ -347,7 +347,7 @@ static int hear_out(int socket, struct error *err)
     return -1;
 }
 
-/* The limits take hold while the child builds its root: on version 1 that is the longer part. */
+/* The filter is made while the child builds its root. */
 static int see_through(const struct child *child, int socket, pid_t process, struct error *err)
 {
     const struct jail_process *jail = child->jail;
@@ -362,7 +362,10 @@ static int see_through(const struct child *child, int socket, pid_t process, str
         return error_set(err, ERROR_IO, "the jail cannot be put into its control group");
     if (!jail->own)
         cgroup_delegate(jail->cgroup, jail->first_user);
-    fdpass_send(socket, "", 1, -1);
+    cleanup_fd int filter = filter_make(child->guards_modes, err);
+    if (filter < 0)
+        return filter;
+    fdpass_send(socket, "", 1, filter); /* if nobody hears, there is a reason to be heard */
     return hear_out(socket, err);
 }
 
