@@ -1,4 +1,5 @@
-/* How long system calls and plain work take where it runs: NAME and nanoseconds, the best of many. */
+/* How long system calls and plain work take where it runs: NAME and nanoseconds, the best of many.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>

@@ -6,9 +6,9 @@
 #include "base/error.h"
 
 /*
- * The filter as the kernel takes it, in a file in memory: to make it takes 2 ms, which somebody else
- * may have while the jail is being built. With `guards_modes` no file can be made setuid or setgid:
- * what lies in a shared folder belongs to somebody on the host. Returns a descriptor.
+ * The filter as the kernel takes it, in a file in memory: to make it takes 2 ms, which somebody
+ * else may have while the jail is being built. With `guards_modes` no file can be made setuid or
+ * setgid: what lies in a shared folder belongs to somebody on the host. Returns a descriptor.
  */
 int filter_make(bool guards_modes, struct error *err);
 /* Puts it on the calling process and all it will start. no_new_privs must be set. */

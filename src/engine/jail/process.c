@@ -49,7 +49,7 @@ struct child {
     int program;        /* the agent */
     int groups[GROUPS]; /* by cgroup_view; -1 where there is none */
     int filter;
-    int parent;         /* our end of the conversation with the caller */
+    int parent; /* our end of the conversation with the caller */
 };
 
 /* ---- inside the new process ---------------------------------------------------------------- */
