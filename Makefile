@@ -140,8 +140,9 @@ lint:
 	shellcheck -x $(ALL_SH)
 
 bench: all
-	@tools/install-packages bubblewrap python3
+	@tools/install-packages bubblewrap crun golang-github-containers-common python3
 	@bench/run
+	@[ "$$(id -u)" -ne 0 ] || bench/jail
 
 install: all
 	install -D -m 0755 build/msb $(DESTDIR)$(PREFIX)/bin/msb
