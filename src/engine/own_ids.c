@@ -51,15 +51,14 @@ struct own_ids own_ids_find(uid_t inside)
 static int map_many(const char *program, pid_t process, unsigned first, unsigned own,
                     unsigned inside, struct error *err)
 {
-    cleanup_buf struct buf text = {0};
-    buf_printf(&text, "%s %d %u %u 1 %u %u %u", program, (int)process, inside, own, inside + 1,
-               first + inside + 1, NAMESPACE_IDS - inside - 1);
-    if (inside > 0)
-        buf_printf(&text, " 0 %u %u", first, inside);
+    const unsigned numbers[] = {
+        (unsigned)process,          inside, own,   1,     inside + 1, first + inside + 1,
+        NAMESPACE_IDS - inside - 1, 0,      first, inside};
+    size_t count = sizeof numbers / sizeof numbers[0] - (inside ? 0 : 3);
     cleanup_strv char **argv = NULL;
-    char *rest = (buf_text(&text), (char *)buf_data(&text));
-    for (const char *word; (word = strsep(&rest, " "));)
-        strv_append(&argv, xstrdup(word));
+    strv_append(&argv, xstrdup(program));
+    for (size_t i = 0; i < count; i++)
+        strv_append(&argv, xasprintf("%u", numbers[i]));
     int result = process_run(argv, &(struct process_options){0}, err);
     return result == 0
                ? 0
