@@ -24,7 +24,11 @@ COMMON    = -std=gnu17 -g -D_GNU_SOURCE -DMSB_VERSION='"$(VERSION)"' -Isrc -MMD 
 CFLAGS    = $(COMMON) $(OPTIMIZE) -fPIE -Wa,-I,. -Wa,-I,$(BUILD) \
             $(shell pkg-config --cflags $(LIBS) 2>/dev/null)
 LDFLAGS   = -pie -Wl,-z,relro,-z,now,--as-needed $(if $(SAN),-fsanitize=address$(,)undefined)
-LDLIBS    = $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lhttp_parser -lwslay
+# libarchive goes in as far as it is used: the shared one brings ICU and the library of C++ along for
+# formats that nobody here reads, and every start of msb would load them.
+ARCHIVE   = -l:libarchive.a -llzma -lzstd -llz4 -lbz2 -lz
+LDLIBS    = $(patsubst -larchive,$(ARCHIVE),$(shell pkg-config --libs $(LIBS) 2>/dev/null)) \
+            -lhttp_parser -lwslay
 
 # The agent runs alone in any image: static, musl, small.
 AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -fno-pie -Wa,-I,.
@@ -108,7 +112,7 @@ library: $(BUILD)/libmsb.a $(BUILD)/$(SONAME) $(BUILD)/msb.pc
 
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
                  libarchive-dev libssl-dev libhttp-parser-dev libwslay-dev libsqlite3-dev libyaml-dev \
-                 libcurl4-openssl-dev
+                 libcurl4-openssl-dev liblzma-dev libzstd-dev liblz4-dev libbz2-dev zlib1g-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
 TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl openssl procps util-linux iproute2
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
@@ -172,8 +176,9 @@ lint:
 	shellcheck -x $(ALL_SH)
 
 bench: all
-	@tools/install-packages bubblewrap python3
+	@tools/install-packages bubblewrap crun golang-github-containers-common python3
 	@bench/run
+	@[ "$$(id -u)" -ne 0 ] || bench/jail
 
 install: all library
 	install -D -m 0755 build/msb $(DESTDIR)$(PREFIX)/bin/msb

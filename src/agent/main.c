@@ -126,7 +126,8 @@ static int serve(int fd, int group, bool keeps)
     struct error err;
     log_set_speaker("agent");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    keep_heap();
+    if (machine_is_ours())
+        keep_heap();
     loop_open();
     spawn_init();
     scope_init(group);

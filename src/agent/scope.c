@@ -98,8 +98,12 @@ void scope_init(int group)
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
         random = (unsigned)getpid();
     snprintf(root_name, sizeof root_name, "msb-%08x", random);
+    struct stat above;
     if (mkdirat(root_parent, root_name, 0755) == 0)
         root = openat(root_parent, root_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Whoever gave us the group above must be able to remove what is in it. */
+    if (root >= 0 && fstat(root_parent, &above) == 0 && above.st_uid != geteuid())
+        fchown(root, above.st_uid, above.st_gid);
     if (root < 0)
         log_warn("cannot make a group for processes: errno %d", errno);
 }

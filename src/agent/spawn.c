@@ -127,10 +127,19 @@ static bool place_fds(const struct spawn *spawn, int report)
     return true;
 }
 
+/* A jail that has one id alone cannot choose groups: it keeps that one. */
+static bool groups_are_fixed(void)
+{
+    char word[8] = "";
+    cleanup_fd int fd = open("/proc/self/setgroups", O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && read(fd, word, sizeof word - 1) > 0 && strncmp(word, "deny", 4) == 0;
+}
+
 /* Straight system calls: the C library's versions want to reach all threads. */
 static bool become(const struct account *account)
 {
-    return syscall(SYS_setgroups, account->group_count, account->groups) == 0 &&
+    return (syscall(SYS_setgroups, account->group_count, account->groups) == 0 ||
+            groups_are_fixed()) &&
            syscall(SYS_setresgid, account->gid, account->gid, account->gid) == 0 &&
            syscall(SYS_setresuid, account->uid, account->uid, account->uid) == 0;
 }
@@ -250,7 +259,9 @@ static int explain(const struct report *said, const char *program, const char *c
     *exit_code = said->reason == ENOENT && said->stage == STAGE_PROGRAM ? 127 : 126;
     switch (said->stage) {
     case STAGE_USER:
-        return error_errno(err, said->reason, "cannot become the user to run %.200s", program);
+        error_errno(err, said->reason, "cannot become the user to run %.200s", program);
+        return error_hint(err, "where the sandbox has one user alone (see msb doctor), run it as "
+                               "that one");
     case STAGE_CWD:
         error_errno(err, said->reason, "cannot enter the working folder %.200s", cwd);
         return error_hint(err, "create it in the sandbox or choose another one");

@@ -16,6 +16,7 @@ struct process_options {
     struct buf *output;  /* collects stdout; NULL: it goes where stderr goes */
     bool show_lines;     /* each line of stderr becomes the progress detail */
     bool private_mounts; /* its mounts are its own and vanish with it (needs root) */
+    int user_space;      /* a user namespace whose root it is to be; 0: it runs as we do */
     const void *input;   /* what it reads on stdin; NULL: nothing */
     size_t input_length;
     int stdin_fd;  /* read instead of the input; 0: none */

@@ -131,13 +131,17 @@ static void check_cgroups(struct finding *finding)
 static void check_jail(struct finding *finding)
 {
     const char *missing = jail_missing();
-    if (!missing) {
+    cleanup_free char *weaknesses = jail_weaknesses();
+    if (missing) {
+        cleanup_free char *detail = xasprintf("--engine jail does not work: %s", missing);
+        found(finding, CHECK_NOTE, detail,
+              "modprobe erofs overlay; enable the controllers memory and pids");
+    } else if (weaknesses) {
+        cleanup_free char *detail = xasprintf("--engine jail works, but: %s", weaknesses);
+        found(finding, CHECK_NOTE, detail, jail_remedy());
+    } else {
         found(finding, CHECK_OK, "--engine jail works: native speed, the host's kernel", "");
-        return;
     }
-    cleanup_free char *detail = xasprintf("--engine jail does not work: %s", missing);
-    found(finding, CHECK_NOTE, detail,
-          geteuid() ? "run msb as root; machines need no root" : "modprobe erofs overlay");
 }
 
 static void check_home(struct finding *finding)

@@ -10,6 +10,7 @@
 #include "cli/attach.h"
 #include "cli/command.h"
 #include "cli/request.h"
+#include "engine/engine.h"
 #include "image/image.h"
 #include "sandbox/config.h"
 #include "sandbox/launch.h"
@@ -92,6 +93,14 @@ static int prepare(struct sandbox_config *config, const char *reference, struct 
     return launch_prepare(config, err);
 }
 
+static void tell_weaknesses(const char *name)
+{
+    const struct engine *engine = engine_find(name);
+    cleanup_free char *text = engine->weaknesses ? engine->weaknesses() : NULL;
+    if (text)
+        fprintf(stderr, "Less of a wall than root gets: %s.\n", text);
+}
+
 static int run_in(const struct sandbox_config *config, const struct image *image,
                   const struct arguments *arguments)
 {
@@ -100,6 +109,8 @@ static int run_in(const struct sandbox_config *config, const struct image *image
     if (work_build(&work, &options.work, arguments->command, image->command, config->language,
                    &err) < 0)
         return report_error(&err, EXIT_USAGE);
+    if (options.verbose)
+        tell_weaknesses(config->engine);
     state_sweep();
     int connection = launch_keeper(config, &err);
     int result = connection < 0 ? report_error(&err, EXIT_SANDBOX) : 0;

@@ -1,6 +1,7 @@
 /*
  * Groups are named after the process that made them: ROOT/msb/PID. That needs no registry, is
- * unique while it matters, and tells a sweep whether anybody still wants the group.
+ * unique while it matters, and tells a sweep whether anybody still wants the group. For an ordinary
+ * user ROOT is the topmost group of version 2 above his processes that is his, if one is.
  */
 #include "engine/cgroup.h"
 
@@ -51,6 +52,42 @@ static const char *const *hierarchies(void)
     return is_unified() ? unified : separate;
 }
 
+static bool may_write(const char *folder, const char *file)
+{
+    cleanup_free char *path = xasprintf("%s/%s", folder, file);
+    return access(path, W_OK) == 0;
+}
+
+/* The topmost group above this process that its user may change, by its path; NULL: none. */
+static char *find_delegated(const char *hierarchy)
+{
+    struct error ignored;
+    cleanup_buf struct buf text = {0};
+    if (!is_version_2(hierarchy) || file_read("/proc/self/cgroup", 65536, &text, &ignored) < 0)
+        return NULL;
+    char *own = strstr(buf_text(&text), "0::/");
+    if (!own)
+        return NULL;
+    own += strlen("0::/");
+    own[strcspn(own, "\n")] = '\0';
+    cleanup_free char *group = xstrdup(hierarchy);
+    while (!may_write(group, "") || !may_write(group, "cgroup.procs")) {
+        const char *name = strsep(&own, "/");
+        if (!name)
+            return NULL;
+        char *below = xasprintf("%s/%s", group, name);
+        free(group);
+        group = below;
+    }
+    return steal_pointer(&group);
+}
+
+/* Where groups are made in a hierarchy: NULL where we may make none. */
+static char *find_root(const char *hierarchy)
+{
+    return geteuid() == 0 ? xstrdup(hierarchy) : find_delegated(hierarchy);
+}
+
 static bool put(const char *folder, const char *file, const char *text)
 {
     cleanup_free char *path = xasprintf("%s/%s", folder, file);
@@ -90,11 +127,14 @@ void cgroup_limit_cpu(const struct cgroup *group, unsigned percent)
 
 static char *make_group(const char *hierarchy)
 {
-    cleanup_free char *parent = xasprintf("%s/msb", hierarchy);
+    cleanup_free char *root = find_root(hierarchy);
+    if (!root)
+        return NULL;
+    cleanup_free char *parent = xasprintf("%s/msb", root);
     mkdir(parent, 0755);
     if (is_unified()) {
-        put(hierarchy, "cgroup.subtree_control", "+memory +pids");
-        put(hierarchy, "cgroup.subtree_control", "+cpu");
+        put(root, "cgroup.subtree_control", "+memory +pids");
+        put(root, "cgroup.subtree_control", "+cpu");
         put(parent, "cgroup.subtree_control", "+memory +pids");
         put(parent, "cgroup.subtree_control", "+cpu");
     }
@@ -117,11 +157,35 @@ void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits)
         if (is_version_2(hierarchy[i]))
             group->tree = group->folders[i];
     }
-    group->limits_at_birth = group->tree && is_unified();
+    group->limits_at_birth = group->folders[0] != NULL;
+}
+
+/*
+ * Version 1 has no way to be born in a group, and to move another process takes 10 ms: all of the
+ * kernel waits for it. A process of one thread that moves itself, by a descriptor of somebody who
+ * may, takes none (since 5.18).
+ */
+static void open_doors(const struct cgroup *group, int doors[CGROUP_FOLDERS])
+{
+    for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
+        const char *folder = group->folders[i];
+        cleanup_free char *path = xasprintf("%s/tasks", folder ? folder : "");
+        doors[i] = folder && folder != group->tree ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+    }
+}
+
+static void enter_doors(const int doors[CGROUP_FOLDERS])
+{
+    for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
+        if (doors[i] >= 0 && write(doors[i], "0", 1) != 1)
+            _exit(1);
+    }
 }
 
 pid_t cgroup_clone(const struct cgroup *group, uint64_t more, int *pidfd)
 {
+    int doors[CGROUP_FOLDERS];
+    open_doors(group, doors);
     cleanup_fd int place = group->tree ? open(group->tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     struct clone_args args = {
         .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
@@ -130,7 +194,12 @@ pid_t cgroup_clone(const struct cgroup *group, uint64_t more, int *pidfd)
         .exit_signal = SIGCHLD,
         .cgroup = place >= 0 ? (unsigned)place : 0,
     };
-    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0)
+        enter_doors(doors);
+    for (size_t i = 0; i < CGROUP_FOLDERS; i++)
+        fd_close(doors[i]);
+    return pid;
 }
 
 /* On version 2 alone one folder is all of them. */
@@ -185,9 +254,10 @@ int cgroup_freeze(const struct cgroup *group, bool frozen, struct error *err)
 {
     if (!group->tree) {
         error_set(err, ERROR_MISSING,
-                  "this host cannot pause processes: it has no control groups "
-                  "of version 2");
-        return error_hint(err, "mount cgroup2 at " ROOT "/unified");
+                  "it cannot be paused: there is no control group of version 2 for it");
+        return error_hint(err, geteuid() ? "have one delegated: systemd-run --user --scope "
+                                           "-p Delegate=yes msb …"
+                                         : "mount cgroup2 at " ROOT "/unified");
     }
     if (!put(group->tree, "cgroup.freeze", frozen ? "1" : "0"))
         return error_errno(err, errno, "cannot write %s/cgroup.freeze", group->tree);
@@ -258,35 +328,52 @@ void cgroup_sweep(void)
 {
     const char *const *hierarchy = hierarchies();
     for (size_t i = 0; hierarchy[i]; i++) {
-        cleanup_free char *parent = xasprintf("%s/msb", hierarchy[i]);
+        cleanup_free char *root = find_root(hierarchy[i]);
+        cleanup_free char *parent = xasprintf("%s/msb", root ? root : hierarchy[i]);
         sweep_folder(parent);
     }
 }
 
-static bool has_memory_controller(void)
+static bool file_has(const char *folder, const char *file, const char *word)
 {
     struct error ignored;
-    cleanup_buf struct buf controllers = {0};
-    return file_read(ROOT "/cgroup.controllers", 4096, &controllers, &ignored) == 0 &&
-           strstr(buf_text(&controllers), "memory");
+    cleanup_buf struct buf text = {0};
+    cleanup_free char *path = xasprintf("%s/%s", folder, file);
+    return file_read(path, 65536, &text, &ignored) == 0 && strstr(buf_text(&text), word);
+}
+
+/* Controllers can be handed down from a group that does so already, or has no processes itself, or
+ * is the topmost of all. */
+static const char *missing_in_version_2(const char *root)
+{
+    if (!file_has(root, "cgroup.controllers", "memory") ||
+        !file_has(root, "cgroup.controllers", "pids"))
+        return "version 2 has no controllers memory and pids here";
+    if (strcmp(root, ROOT) != 0 && !file_has(root, "cgroup.subtree_control", "memory") &&
+        file_has(root, "cgroup.procs", "\n"))
+        return "the group that is yours has processes itself";
+    return NULL;
+}
+
+static const char *missing_in(const char *hierarchy)
+{
+    cleanup_free char *root = find_root(hierarchy);
+    if (!file_exists(hierarchy))
+        return "no control groups are mounted";
+    if (!root || access(root, W_OK) < 0)
+        return "this user may make no control groups";
+    return is_unified() ? missing_in_version_2(root) : NULL;
 }
 
 bool cgroup_available(const char **why)
 {
     const char *const *hierarchy = hierarchies();
     for (size_t i = 0; hierarchy[i]; i++) {
-        if (i == BESIDE)
-            continue;
-        cleanup_free char *parent = xasprintf("%s/msb", hierarchy[i]);
-        if (access(parent, W_OK) < 0 && access(hierarchy[i], W_OK) < 0) {
-            *why = file_exists(hierarchy[i]) ? "this user may make no control groups"
-                                             : "no control groups are mounted";
+        const char *missing = i == BESIDE ? NULL : missing_in(hierarchy[i]);
+        if (missing) {
+            *why = missing;
             return false;
         }
-    }
-    if (is_unified() && !has_memory_controller()) {
-        *why = "version 2 has no memory controller here";
-        return false;
     }
     *why = is_unified() ? "version 2" : "version 1";
     return true;

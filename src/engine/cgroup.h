@@ -17,7 +17,7 @@
 struct cgroup {
     char *folders[CGROUP_FOLDERS]; /* one per hierarchy, NULL where there is none */
     const char *tree;              /* the one of version 2 among them; NULL where there is none */
-    bool limits_at_birth;          /* whether a process born in `tree` needs no cgroup_add */
+    bool limits_at_birth;          /* whether what cgroup_clone makes needs no cgroup_add */
 };
 
 struct cgroup_limits {
@@ -29,7 +29,7 @@ struct cgroup_limits {
 void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits);
 /*
  * Like fork, with namespaces of its own for users, mounts, processes, network, IPC and host name,
- * and those of `more` (CLONE_NEW…). Born in the group where the host can do that.
+ * and those of `more` (CLONE_NEW…). The child is in the group before it returns from here.
  */
 pid_t cgroup_clone(const struct cgroup *group, uint64_t more, int *pidfd);
 /* One of its groups as a mount without a way up: -1 where there is none. */
@@ -46,7 +46,8 @@ int cgroup_freeze(const struct cgroup *group, bool frozen, struct error *err);
 void cgroup_limit_cpu(const struct cgroup *group, unsigned percent);
 /* Whether the limits on memory and processes are in force for what is in the group. */
 bool cgroup_holds(const struct cgroup *group, const struct cgroup_limits *limits);
-/* Moves a process in. Version 1 takes its time over that: 10 ms and more. */
+/* Moves a process in that was not born there. Version 1 takes its time over that: 10 ms and more.
+ */
 bool cgroup_add(const struct cgroup *group, pid_t process);
 /* Removes the group, whose processes are gone. */
 void cgroup_remove(struct cgroup *group);

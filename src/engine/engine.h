@@ -55,6 +55,9 @@ struct engine {
      * says that it is missing. */
     int (*start)(const struct machine_spec *spec, const char *folder, struct machine **machine,
                  struct error *err);
+    /* What of the usual wall and limits this user cannot have here, for people; NULL: nothing.
+     * Owned by the caller. May be NULL itself. */
+    char *(*weaknesses)(void);
 };
 
 /* NULL when there is no engine of that name. */

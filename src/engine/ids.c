@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,24 +24,43 @@ int ids_write_map(pid_t process, const char *file, const char *text, struct erro
     return 0;
 }
 
-int ids_translation(uid_t from_user, gid_t from_group, uid_t to, struct error *err)
+int ids_space(ids_mapper *map, const void *with, struct error *err)
 {
     pid_t holder = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
     if (holder < 0)
         return error_errno(err, errno, "cannot make a user namespace");
     if (holder == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;)
             pause();
     }
-    cleanup_free char *users = xasprintf("%u %u 1\n", from_user, to);
-    cleanup_free char *groups = xasprintf("%u %u 1\n", from_group, to);
     cleanup_free char *space_path = xasprintf("/proc/%d/ns/user", (int)holder);
-    int result = ids_write_map(holder, "uid_map", users, err);
-    if (result == 0)
-        result = ids_write_map(holder, "gid_map", groups, err);
+    int result = map(with, holder, err);
     if (result == 0 && (result = open(space_path, O_RDONLY | O_CLOEXEC)) < 0)
         error_errno(err, errno, "cannot open %s", space_path);
     kill(holder, SIGKILL);
     waitpid(holder, NULL, 0);
+    return result;
+}
+
+struct translation {
+    uid_t from_user;
+    gid_t from_group;
+    uid_t to;
+};
+
+static int map_translation(const void *with, pid_t process, struct error *err)
+{
+    const struct translation *one = with;
+    cleanup_free char *users = xasprintf("%u %u 1\n", one->from_user, one->to);
+    cleanup_free char *groups = xasprintf("%u %u 1\n", one->from_group, one->to);
+    int result = ids_write_map(process, "uid_map", users, err);
+    return result < 0 ? result : ids_write_map(process, "gid_map", groups, err);
+}
+
+int ids_translation(uid_t from_user, gid_t from_group, uid_t to, struct error *err)
+{
+    const struct translation one = {from_user, from_group, to};
+    int result = ids_space(map_translation, &one, err);
     return result >= 0 ? result : error_wrap(err, "cannot translate file owners");
 }

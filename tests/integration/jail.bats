@@ -224,6 +224,34 @@ with Keeper(sys.argv[1], "frozen") as keeper:
     [ ! -d "$(state_folder frozen)" ]
 }
 
+# In a view of its own where only version 2 is there; what version 1 has it cannot have.
+with_version_2_alone() {
+    unshare --mount sh -c 'umount --recursive --lazy /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && "$@"' sh "$@"
+}
+
+@test "without controllers there is no jail, and it says what is missing" {
+    ! with_version_2_alone grep -qw memory /sys/fs/cgroup/cgroup.controllers || skip "version 2 has them here"
+    run --separate-stderr with_version_2_alone "$MSB" exe python -- true
+    assert_refused 125 "no controllers memory and pids"
+    run with_version_2_alone "$MSB" doctor
+    assert_contains "$output" "--engine jail does not work: version 2 has no controllers memory and pids"
+}
+
+@test "where version 2 is alone and has controllers, they limit from birth" {
+    with_version_2_alone grep -qw memory /sys/fs/cgroup/cgroup.controllers || skip "version 1 has them here"
+    run with_version_2_alone "$MSB" exe python --memory 256 -- python3 -c 'x = bytearray(1 << 30)'
+    assert_equal "$status" 137
+}
+
+@test "limits hold before anything runs inside" {
+    local process
+    process=$(status_of wall machine_pid)
+    run grep -c "/msb/$(status_of wall keeper_pid)" "/proc/$process/cgroup"
+    [ "$output" -ge 1 ]
+    [ ! -d /sys/fs/cgroup/memory ] || grep -q "memory:/msb/" "/proc/$process/cgroup"
+    [ ! -d /sys/fs/cgroup/pids ] || grep -q "pids:/msb/" "/proc/$process/cgroup"
+}
+
 @test "engines that do not exist are refused by name" {
     run --separate-stderr msb exe python --engine cage -- true
     assert_refused 2 "there is no engine \"cage\""

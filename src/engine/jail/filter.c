@@ -11,14 +11,21 @@
 #include "engine/jail/filter.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
 
 #define CALL(name) SCMP_SYS(name)
 
@@ -471,17 +478,57 @@ static int add_refusals(scmp_filter_ctx filter, bool guards_modes)
     return guards_modes ? result | refuse_modes(filter) : result;
 }
 
-/* Two filters, both of which have to agree: which calls there are, and with which arguments not. */
-int filter_install(bool guards_modes, struct error *err)
+/* Two filters, both of which have to agree: which calls there are, and with which arguments not. Of
+ * the file's beginning each has one number: where it ends. */
+struct layout {
+    off_t ends[2];
+};
+
+static bool write_both(int fd, scmp_filter_ctx refusals, scmp_filter_ctx lists)
 {
+    struct layout layout;
+    if (lseek(fd, sizeof layout, SEEK_SET) < 0 || seccomp_export_bpf(refusals, fd) < 0)
+        return false;
+    layout.ends[0] = lseek(fd, 0, SEEK_CUR);
+    if (seccomp_export_bpf(lists, fd) < 0)
+        return false;
+    layout.ends[1] = lseek(fd, 0, SEEK_CUR);
+    return pwrite(fd, &layout, sizeof layout, 0) == sizeof layout;
+}
+
+int filter_make(bool guards_modes, struct error *err)
+{
+    cleanup_fd int fd = memfd_create("filter", MFD_CLOEXEC);
     scmp_filter_ctx lists = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
     scmp_filter_ctx refusals = seccomp_init(SCMP_ACT_ALLOW);
-    bool good = lists && refusals &&
+    bool good = fd >= 0 && lists && refusals &&
                 seccomp_attr_set(lists, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0 &&
                 seccomp_attr_set(refusals, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0 &&
                 add_lists(lists) == 0 && add_refusals(refusals, guards_modes) == 0 &&
-                seccomp_load(refusals) == 0 && seccomp_load(lists) == 0;
+                write_both(fd, refusals, lists);
     seccomp_release(lists);
     seccomp_release(refusals);
-    return good ? 0 : error_set(err, ERROR_MISSING, "the kernel refuses our system call filter");
+    return good ? steal_fd(&fd)
+                : error_set(err, ERROR_MISSING, "the system call filter cannot be made");
+}
+
+static bool load(const uint8_t *bytes, off_t begin, off_t end)
+{
+    struct sock_fprog program = {
+        .len = (unsigned short)((size_t)(end - begin) / sizeof(struct sock_filter)),
+        .filter = (struct sock_filter *)(uintptr_t)(bytes + begin),
+    };
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+int filter_install(int filter, struct error *err)
+{
+    struct layout layout;
+    if (pread(filter, &layout, sizeof layout, 0) != sizeof layout)
+        return error_set(err, ERROR_IO, "the system call filter is cut short");
+    const uint8_t *bytes = mmap(NULL, (size_t)layout.ends[1], PROT_READ, MAP_PRIVATE, filter, 0);
+    if (bytes == MAP_FAILED || !load(bytes, sizeof layout, layout.ends[0]) ||
+        !load(bytes, layout.ends[0], layout.ends[1]))
+        return error_errno(err, errno, "the kernel refuses our system call filter");
+    return 0;
 }

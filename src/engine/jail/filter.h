@@ -6,8 +6,10 @@
 #include "base/error.h"
 
 /*
- * Puts the filter on the calling process and all it will start. no_new_privs must be set. With
- * `guards_modes` no file can be made setuid or setgid: what lies in a shared folder belongs to
- * somebody on the host.
+ * The filter as the kernel takes it, in a file in memory: to make it takes 2 ms, which somebody
+ * else may have while the jail is being built. With `guards_modes` no file can be made setuid or
+ * setgid: what lies in a shared folder belongs to somebody on the host. Returns a descriptor.
  */
-int filter_install(bool guards_modes, struct error *err);
+int filter_make(bool guards_modes, struct error *err);
+/* Puts it on the calling process and all it will start. no_new_privs must be set. */
+int filter_install(int filter, struct error *err);

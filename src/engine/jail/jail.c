@@ -14,6 +14,7 @@
 #include "engine/agent_call.h"
 #include "engine/jail/process.h"
 #include "engine/jail/saved.h"
+#include "engine/jail/unpacked.h"
 #include "engine/machine.h"
 
 #define GREETING_MS 10000
@@ -23,8 +24,10 @@
 
 struct jail_machine {
     struct machine base;
-    int range; /* holds our range of ids */
+    int range; /* holds our range of ids, under root */
     int disk;  /* what was written inside */
+    struct own_ids own;
+    char *unpacked;
 };
 
 static bool kernel_has(const char *file_system)
@@ -39,15 +42,45 @@ static bool kernel_has(const char *file_system)
 const char *jail_missing(void)
 {
     const char *why;
-    if (geteuid() != 0)
-        return "only root may mount an image and give a jail users of its own";
-    if (!kernel_has("erofs"))
-        return "the kernel has no erofs, the file system of images";
     if (!kernel_has("overlay"))
         return "the kernel has no overlay file system";
+    if (geteuid() != 0)
+        return NULL;
+    if (!kernel_has("erofs"))
+        return "the kernel has no erofs, the file system of images";
     if (!cgroup_available(&why))
-        return "there are no control groups to limit it with";
+        return why;
     return NULL;
+}
+
+char *jail_weaknesses(void)
+{
+    const char *why;
+    if (geteuid() == 0)
+        return NULL;
+    cleanup_buf struct buf text = {0};
+    const struct own_ids ids = own_ids_find(JAIL_FIRST_USER);
+    buf_append_text(&text, "processes inside have your id on the host");
+    if (!own_ids_are_many(&ids))
+        buf_append_text(&text, ", the only one they have, so there is no root inside");
+    if (!cgroup_available(&why))
+        buf_printf(&text,
+                   "; memory and processes are limited for each process and user inside, not for "
+                   "the sandbox as a whole, and processor time is not (%s)",
+                   why);
+    return xstrdup(buf_text(&text));
+}
+
+const char *jail_remedy(void)
+{
+    const char *why;
+    const struct own_ids ids = own_ids_find(JAIL_FIRST_USER);
+    if (!own_ids_are_many(&ids))
+        return "apt-get install uidmap; usermod --add-subuids 100000-165535 --add-subgids "
+               "100000-165535 NAME";
+    return cgroup_available(&why) ? "run msb as root for ids of its own for each jail"
+                                  : "systemd-run --user --scope -p Delegate=yes msb …, or run msb "
+                                    "as root";
 }
 
 static int check_host(struct error *err)
@@ -56,14 +89,26 @@ static int check_host(struct error *err)
     if (!missing)
         return 0;
     error_set(err, ERROR_MISSING, "the jail engine cannot be used here: %s", missing);
-    return error_hint(err, geteuid() ? "run msb as root, or use --engine vm, which needs no root"
-                                     : "modprobe erofs overlay, or use --engine vm");
+    return error_hint(err, "modprobe erofs overlay, enable the controllers memory and pids, or use "
+                           "--engine vm");
+}
+
+/* With one id alone it is that of whoever runs things inside. */
+static struct own_ids find_own_ids(const struct machine_spec *spec)
+{
+    struct own_ids ids = own_ids_find(JAIL_FIRST_USER);
+    if (!own_ids_are_many(&ids))
+        ids.inside = jail_user(spec);
+    return ids;
 }
 
 static int jail_prepare(const struct machine_spec *spec, struct error *err)
 {
-    (void)spec;
-    return check_host(err);
+    int result = check_host(err);
+    if (result < 0 || geteuid() == 0)
+        return result;
+    const struct own_ids ids = find_own_ids(spec);
+    return unpacked_ensure(spec, &ids, err);
 }
 
 /*
@@ -121,9 +166,11 @@ static int save_jail(struct machine *machine, const char *folder, struct error *
 
 static void release_jail(struct machine *machine)
 {
-    fd_close(((struct jail_machine *)machine)->range);
-    fd_close(((struct jail_machine *)machine)->disk);
-    free(machine);
+    struct jail_machine *jail = (struct jail_machine *)machine;
+    fd_close(jail->range);
+    fd_close(jail->disk);
+    free(jail->unpacked);
+    free(jail);
 }
 
 static const struct machine_ops ops = {
@@ -146,29 +193,49 @@ static struct jail_machine *make_machine(const struct machine_spec *spec)
 }
 
 /* A machine has limits by what it is; a jail has none but these. */
-static int set_limits(const struct machine_spec *spec, struct machine *base, struct error *err)
+static int set_limits(const struct machine_spec *spec, struct machine *base, bool *hold,
+                      struct error *err)
 {
     /* The agent is one process more than was asked for. */
     const struct cgroup_limits limits = {.memory_bytes = (uint64_t)spec->memory_mb << 20,
                                          .processes = spec->processes + 1};
     cgroup_create(&base->cgroup, &limits);
     cgroup_limit_cpu(&base->cgroup, base->cpu_percent);
-    if (cgroup_holds(&base->cgroup, &limits))
+    *hold = cgroup_holds(&base->cgroup, &limits);
+    if (*hold || geteuid() != 0)
         return 0;
     error_set(err, ERROR_MISSING, "the host cannot limit the memory and processes of a jail");
     return error_hint(err, "enable the controllers memory and pids of its control groups, or use "
                            "--engine vm");
 }
 
-static int start_agent(const struct machine_spec *spec, const char *place,
-                       struct jail_machine *jail, struct error *err)
+/* Whose ids it has, and what follows from that. */
+static int give_ids(struct jail_process *process, struct jail_machine *jail, struct error *err)
+{
+    if (geteuid() == 0) {
+        jail->range = take_range(&process->first_user, err);
+        return jail->range < 0 ? -1 : 0;
+    }
+    if (process->spec->disk) {
+        error_set(err, ERROR_MISSING, "only root can keep the files of a jail");
+        return error_hint(err, "run msb as root, or use --engine vm");
+    }
+    jail->own = find_own_ids(process->spec);
+    jail->unpacked = unpacked_folder(process->spec, &jail->own);
+    process->own = &jail->own;
+    process->unpacked = jail->unpacked;
+    if (!file_exists(jail->unpacked))
+        return error_set(err, ERROR_NOT_FOUND, "the image has not been unpacked for jails yet");
+    return 0;
+}
+
+static int start_agent(struct jail_process *process, struct jail_machine *jail, struct error *err)
 {
     struct machine *base = &jail->base;
-    uid_t first_user;
     int agent[2], words[2];
-    jail->range = take_range(&first_user, err);
-    if (jail->range < 0)
-        return jail->range;
+    int result = give_ids(process, jail, err);
+    if (result < 0)
+        return result;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0)
         return error_errno(err, errno, "cannot make a socket pair");
     base->agent = agent[0];
@@ -177,19 +244,14 @@ static int start_agent(const struct machine_spec *spec, const char *place,
         return error_errno(err, errno, "cannot make a pipe");
     base->words = words[0];
     cleanup_fd int errors = words[1];
-    cleanup_fd int archive = spec->from ? saved_open(spec->from, err) : -1;
-    if (spec->from && archive < 0)
+    const char *from = process->spec->from;
+    cleanup_fd int archive = from ? saved_open(from, err) : -1;
+    if (from && archive < 0)
         return archive;
-    const struct jail_process process = {
-        .spec = spec,
-        .place = place,
-        .cgroup = &base->cgroup,
-        .first_user = first_user,
-        .agent = theirs,
-        .archive = archive,
-        .stderr_fd = errors,
-    };
-    return jail_process_start(&process, &base->process, &base->exit, &jail->disk, err);
+    process->agent = theirs;
+    process->archive = archive;
+    process->stderr_fd = errors;
+    return jail_process_start(process, &base->process, &base->exit, &jail->disk, err);
 }
 
 static int jail_start(const struct machine_spec *spec, const char *folder, struct machine **machine,
@@ -203,9 +265,15 @@ static int jail_start(const struct machine_spec *spec, const char *folder, struc
         return result;
     struct jail_machine *made = make_machine(spec);
     struct machine *base = &made->base;
-    result = set_limits(spec, base, err);
+    bool limited;
+    result = set_limits(spec, base, &limited, err);
+    struct jail_process process = {.spec = spec,
+                                   .place = place,
+                                   .cgroup = &base->cgroup,
+                                   .archive = -1,
+                                   .limits_processes = !limited};
     if (result == 0)
-        result = start_agent(spec, place, made, err);
+        result = start_agent(&process, made, err);
     if (result == 0)
         result = agent_greeting(base->agent, GREETING_MS, base->kernel, sizeof base->kernel, err);
     if (result < 0) {
@@ -213,7 +281,6 @@ static int jail_start(const struct machine_spec *spec, const char *folder, struc
         machine_free(base);
         return -1;
     }
-    base->cgroup.limits_at_birth = true;
     *machine = base;
     return 0;
 }
@@ -222,4 +289,5 @@ const struct engine jail_engine = {
     .name = "jail",
     .prepare = jail_prepare,
     .start = jail_start,
+    .weaknesses = jail_weaknesses,
 };

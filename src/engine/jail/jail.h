@@ -7,3 +7,6 @@ extern const struct engine jail_engine;
 
 /* Whether jails can be made here: NULL, or what is missing. */
 const char *jail_missing(void);
+/* What of the wall and the limits an ordinary user cannot have: see engine.h; and what to do. */
+char *jail_weaknesses(void);
+const char *jail_remedy(void);

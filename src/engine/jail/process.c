@@ -40,7 +40,6 @@
 /* Descriptors of the agent, which sets the limit of what it starts itself. */
 #define FILES_MIN 65536
 #define GROUPS 3
-#define FIRST_USER 1000
 /* Numbers of the descriptors inside. */
 enum { FD_AGENT = 3, FD_GROUPS, FD_PROGRAM = FD_GROUPS + GROUPS, FD_PARENT, FD_COUNT };
 
@@ -51,13 +50,17 @@ struct child {
     bool guards_modes;
     int program;        /* the agent */
     int groups[GROUPS]; /* by cgroup_view; -1 where there is none */
-    int parent;         /* our end of the conversation with the caller */
+    int filter;
+    int parent; /* our end of the conversation with the caller */
 };
 
 /* ---- inside the new process ---------------------------------------------------------------- */
 
-static int become_root(struct error *err)
+/* With one id alone there is no root to become; then capabilities make up for it. */
+static int become_root(const struct own_ids *own, struct error *err)
 {
+    if (own && !own_ids_are_many(own))
+        return 0;
     if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
         return error_errno(err, errno, "cannot change the user");
     return 0;
@@ -102,13 +105,28 @@ static int keep_few_capabilities(struct error *err)
             return error_errno(err, errno, "cannot give up capabilities");
     }
     sets[0].effective = sets[0].permitted = bits;
+    sets[0].inheritable = getuid() ? bits : 0;
     if (syscall(SYS_capset, &header, sets) < 0)
         return error_errno(err, errno, "cannot give up capabilities");
+    /* Only root keeps them across execve by himself. */
+    for (size_t i = 0; getuid() && i < sizeof kept / sizeof kept[0]; i++) {
+        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept[i], 0, 0) < 0)
+            return error_errno(err, errno, "cannot keep capabilities");
+    }
+    return 0;
+}
+
+static int limit_processes(const struct machine_spec *spec, struct error *err)
+{
+    rlim_t memory = (rlim_t)spec->memory_mb << 20;
+    if (setrlimit(RLIMIT_NPROC, &(struct rlimit){spec->processes, spec->processes}) < 0 ||
+        setrlimit(RLIMIT_DATA, &(struct rlimit){memory, memory}) < 0)
+        return error_errno(err, errno, "cannot limit the jail's processes");
     return 0;
 }
 
 /* Keys of whoever started us stay outside. */
-static int set_own_limits(struct error *err)
+static int set_own_limits(const struct jail_process *jail, struct error *err)
 {
     struct rlimit none = {1, 1}; /* 0 would still start the host's program for core dumps */
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
@@ -116,6 +134,8 @@ static int set_own_limits(struct error *err)
     if (setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return error_errno(err, errno, "cannot limit the process");
+    if (jail->limits_processes && limit_processes(jail->spec, err) < 0)
+        return -1;
     return keep_few_capabilities(err);
 }
 
@@ -125,25 +145,58 @@ static bool told_to_go_on(const struct child *child, int *fd)
     return fdpass_receive(child->parent, &byte, 1, fd) == 1;
 }
 
-/* The mounts come from the caller: only it may translate their owners. */
+/* The mounts come from the caller: only it may translate their owners. An ordinary user may not,
+ * and makes them here. */
 static bool receive_mounts(struct child *child)
 {
     if (!told_to_go_on(child, &child->root.image) ||
         (child->jail->spec->disk && !told_to_go_on(child, &child->root.disk)))
         return false;
-    for (size_t i = 0; i < child->root.volume_count; i++) {
+    for (size_t i = 0; !child->jail->own && i < child->root.volume_count; i++) {
         if (!told_to_go_on(child, &child->volumes[i].tree))
             return false;
     }
     return true;
 }
 
+static int refuse_volume(const struct machine_volume *volume, struct error *err)
+{
+    error_wrap(err, "cannot share folder %s", volume->host_path);
+    return error_hint(err, "it must be yours to enter, and nothing may be mounted below it");
+}
+
+static int make_own_mounts(struct child *child, struct error *err)
+{
+    const unsigned quiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    const struct machine_spec *spec = child->jail->spec;
+    child->root.image = mount_clone(child->jail->unpacked, quiet | MOUNT_ATTR_RDONLY, err);
+    int result = child->root.image < 0 ? -1 : 0;
+    for (size_t i = 0; result == 0 && i < spec->volume_count; i++) {
+        const struct machine_volume *volume = &spec->volumes[i];
+        int tree = mount_clone(volume->host_path,
+                               quiet | (volume->read_only ? MOUNT_ATTR_RDONLY : 0), err);
+        child->volumes[i].tree = tree;
+        if (tree < 0)
+            result = refuse_volume(volume, err);
+    }
+    return result;
+}
+
+/* Everything that is known by a name of the host, while those names lead anywhere. */
+static int look_around(struct child *child, struct jail_sights *sights, struct error *err)
+{
+    for (int i = 0; i < GROUPS; i++)
+        child->groups[i] = cgroup_show(child->jail->cgroup, (enum cgroup_view)i);
+    int result = child->jail->own ? make_own_mounts(child, err) : 0;
+    return result < 0 ? result : root_look(&child->root, sights, err);
+}
+
 static int move_in(struct child *child, struct error *err)
 {
     struct jail_sights sights;
-    int result = root_look(&child->root, &sights, err);
+    int result = look_around(child, &sights, err);
     if (result == 0)
-        result = become_root(err);
+        result = become_root(child->jail->own, err);
     if (result == 0)
         result = root_enter(&child->root, &sights, err);
     if (result == 0)
@@ -157,10 +210,10 @@ static int shut_in(const struct child *child, struct error *err)
     if (unshare(CLONE_NEWCGROUP) < 0)
         return error_errno(err, errno, "cannot make a namespace for control groups");
     loopback_bring_up();
-    int result = set_own_limits(err);
+    int result = set_own_limits(child->jail, err);
     if (result == 0)
         result = landlock_shut_in(err);
-    return result < 0 ? result : filter_install(child->guards_modes, err);
+    return result < 0 ? result : filter_install(child->filter, err);
 }
 
 static _Noreturn void execute_agent(const struct child *child, struct error *err)
@@ -180,7 +233,6 @@ static _Noreturn void execute_agent(const struct child *child, struct error *err
 static _Noreturn void child_main(struct child *child)
 {
     struct error err;
-    int none;
     setsid();
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
@@ -189,7 +241,7 @@ static _Noreturn void child_main(struct child *child)
         _exit(1);
     child->root.keeper = child->parent;
     int result = move_in(child, &err);
-    if (result == 0 && !told_to_go_on(child, &none))
+    if (result == 0 && !told_to_go_on(child, &child->filter))
         _exit(1);
     if (result == 0)
         result = shut_in(child, &err);
@@ -226,10 +278,12 @@ static int spawn(struct child *child, pid_t *process, int *pidfd, struct error *
                       "user namespaces must be allowed: sysctl user.max_user_namespaces=10000");
 }
 
-static int map_ids(pid_t process, uid_t first_user, struct error *err)
+static int map_ids(const struct jail_process *jail, pid_t process, struct error *err)
 {
     char map[64];
-    snprintf(map, sizeof map, "0 %u %u\n", first_user, JAIL_USERS);
+    if (jail->own)
+        return own_ids_map(jail->own, process, err);
+    snprintf(map, sizeof map, "0 %u %u\n", jail->first_user, JAIL_USERS);
     int result = ids_write_map(process, "uid_map", map, err);
     return result < 0 ? result : ids_write_map(process, "gid_map", map, err);
 }
@@ -258,27 +312,27 @@ static int hand_over(int socket, int fd, struct error *err)
     return 0;
 }
 
-/* To whom shared folders belong inside: who runs things there, by number or as our images name it.
- */
-static uid_t user_of(const struct machine_spec *spec)
+uid_t jail_user(const struct machine_spec *spec)
 {
     if (!spec->user || strcmp(spec->user, "root") == 0)
         return 0;
     unsigned long number = strtoul(spec->user, NULL, 10);
-    return number > 0 && number < JAIL_USERS ? (uid_t)number : FIRST_USER;
+    return number > 0 && number < JAIL_USERS ? (uid_t)number : JAIL_FIRST_USER;
 }
 
 static int hand_over_mounts(const struct child *child, int socket, pid_t process, struct error *err)
 {
     const struct jail_process *jail = child->jail;
     const struct machine_spec *spec = jail->spec;
+    if (jail->own)
+        return hand_over(socket, -1, err);
     cleanup_fd int image = shift(image_mount(spec->image_path, err), process, err);
     int result = image < 0 ? image : hand_over(socket, image, err);
     if (result == 0 && spec->disk) {
         cleanup_fd int disk = shift(disk_mount(spec->disk, err), process, err);
         result = disk < 0 ? disk : hand_over(socket, disk, err);
     }
-    uid_t owner = jail->first_user + user_of(spec);
+    uid_t owner = jail->first_user + jail_user(spec);
     for (size_t i = 0; result == 0 && i < spec->volume_count; i++) {
         cleanup_fd int tree = mount_volume(&spec->volumes[i], owner, err);
         result = tree < 0 ? tree : hand_over(socket, tree, err);
@@ -310,13 +364,13 @@ static int hear_out(int socket, int timeout_ms, int *disk, struct error *err)
     }
 }
 
-/* The limits take hold while the child builds its root: on version 1 that is the longer part. */
+/* The filter is made while the child builds its root. */
 static int see_through(const struct child *child, int socket, pid_t process, int *disk,
                        struct error *err)
 {
     const struct jail_process *jail = child->jail;
     rlim_t files = jail->spec->open_files > FILES_MIN ? jail->spec->open_files : FILES_MIN;
-    int result = map_ids(process, jail->first_user, err);
+    int result = map_ids(jail, process, err);
     if (result == 0)
         result = hand_over_mounts(child, socket, process, err);
     if (result < 0)
@@ -324,8 +378,12 @@ static int see_through(const struct child *child, int socket, pid_t process, int
     prlimit(process, RLIMIT_NOFILE, &(struct rlimit){files, files}, NULL);
     if (!jail->cgroup->limits_at_birth && !cgroup_add(jail->cgroup, process))
         return error_set(err, ERROR_IO, "the jail cannot be put into its control group");
-    cgroup_delegate(jail->cgroup, jail->first_user);
-    fdpass_send(socket, "", 1, -1);
+    if (!jail->own)
+        cgroup_delegate(jail->cgroup, jail->first_user);
+    cleanup_fd int filter = filter_make(child->guards_modes, err);
+    if (filter < 0)
+        return filter;
+    fdpass_send(socket, "", 1, filter); /* if nobody hears, there is a reason to be heard */
     return hear_out(socket, jail->archive >= 0 ? FILL_TIMEOUT_MS : START_TIMEOUT_MS, disk, err);
 }
 
@@ -362,17 +420,14 @@ int jail_process_start(const struct jail_process *jail, pid_t *process, int *pid
                                    .disk_mb = spec->disk_mb,
                                    .files = spec->files,
                                    .archive = jail->archive,
-                                   .keeper = -1},
+                                   .keeper = -1,
+                                   .has_groups = !jail->own || own_ids_are_many(jail->own)},
                           .program = program,
                           .parent = sockets[1]};
-    for (int i = 0; i < GROUPS; i++)
-        child.groups[i] = cgroup_show(jail->cgroup, (enum cgroup_view)i);
     int result = program < 0 ? program : describe_volumes(&child, err);
     if (result == 0)
         result = spawn(&child, process, pidfd, err);
     fd_close(sockets[1]);
-    for (int i = 0; i < GROUPS; i++)
-        fd_close(child.groups[i]);
     if (result == 0)
         result = see_through(&child, ours, *process, disk, err);
     if (result < 0 && *process > 0) {

@@ -300,11 +300,12 @@ static int mount_proc(int here, const struct jail_sights *sights, struct error *
     return result < 0 ? result : cover_boot_id(err);
 }
 
-static int mount_terminals(int dev, struct error *err)
+static int mount_terminals(const struct jail_root *root, int dev, struct error *err)
 {
     static const struct mount_option options[] = {
         {"gid", "5"}, {"mode", "620"}, {"ptmxmode", "666"}, {"newinstance", NULL}, {0}};
-    cleanup_fd int tree = mount_make("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+    cleanup_fd int tree = mount_make("devpts", root->has_groups ? options : options + 1,
+                                     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
     return tree < 0 ? tree : attach_at(tree, dev, "pts", err);
 }
 
@@ -328,7 +329,7 @@ static int mount_dev(const struct jail_root *root, const struct jail_sights *sig
         if (symlinkat(links[i][0], dev, links[i][1]) < 0)
             return error_errno(err, errno, "cannot make /dev/%s", links[i][1]);
     }
-    int result = mount_terminals(dev, err);
+    int result = mount_terminals(root, dev, err);
     return result < 0 ? result : attach_memory(dev, "shm", "1777", root->memory_mb * 512, err);
 }
 

@@ -1,6 +1,7 @@
 /* What a jail sees of the world: a root made of an image, and little else. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -18,9 +19,10 @@ struct jail_root {
     size_t volume_count;
     unsigned memory_mb;
     unsigned disk_mb;
-    unsigned files; /* 0: one for each 16 KB of disk */
-    int archive;    /* what the disk holds at the start, see saved.h; -1: nothing */
-    int keeper;     /* a socket that gets the disk as a descriptor, for copies of it */
+    unsigned files;  /* 0: one for each 16 KB of disk */
+    int archive;     /* what the disk holds at the start, see saved.h; -1: nothing */
+    int keeper;      /* a socket that gets the disk as a descriptor, for copies of it */
+    bool has_groups; /* more than one */
 };
 
 /* The disk of a jail is memory, and may take at most so much of it. */
