@@ -88,6 +88,17 @@ void cgroup_limit_cpu(const struct cgroup *group, unsigned percent)
     }
 }
 
+/* The host's defaults are a weight of 100 and shares of 1024. */
+void cgroup_step_back(const struct cgroup *group, bool back)
+{
+    for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
+        if (!group->folders[i])
+            continue;
+        put_number(group->folders[i], "cpu.weight", back ? 10 : 100);
+        put_number(group->folders[i], "cpu.shares", back ? 102 : 1024);
+    }
+}
+
 static char *make_group(const char *hierarchy)
 {
     cleanup_free char *parent = xasprintf("%s/msb", hierarchy);
@@ -212,6 +223,11 @@ bool cgroup_add(const struct cgroup *group, pid_t process)
     for (size_t i = 0; i < CGROUP_FOLDERS; i++)
         good &= !group->folders[i] || put(group->folders[i], "cgroup.procs", number);
     return good;
+}
+
+bool cgroup_kill(const struct cgroup *group)
+{
+    return group->tree && put(group->tree, "cgroup.kill", "1");
 }
 
 /* With the groups below, of which the kernel may still be letting go. */

@@ -214,11 +214,9 @@ static void close_handle(uv_handle_t *handle, void *context)
         uv_close(handle, NULL);
 }
 
-/* Nothing of the sandbox is left when this returns. */
-static void clean_up(struct keeper *keeper)
+/* Another sandbox may have the name when this returns. */
+static void release_name(struct keeper *keeper)
 {
-    machine_free(keeper->machine);
-    keeper->machine = NULL;
     output_log_close(&keeper->log);
     fd_close(keeper->listening);
     publish_release(keeper);
@@ -226,16 +224,18 @@ static void clean_up(struct keeper *keeper)
         state_remove(keeper->folder, keeper->lock);
     free(keeper->folder);
     keeper->folder = NULL;
-    sandbox_config_free(&keeper->config);
 }
 
-/* The thread on the side goes by the machine's process id, which must stay its own meanwhile. */
-void keeper_kill_machine(struct keeper *keeper)
+/*
+ * Returns the machine's memory and disk, which takes its time. The thread on the side goes by the
+ * machine's process id, which must stay its own meanwhile.
+ */
+static void release_machine(struct keeper *keeper)
 {
     if (keeper->is_enclosing)
         uv_thread_join(&keeper->enclosing);
-    keeper->is_enclosing = false;
-    machine_kill(keeper->machine);
+    machine_free(keeper->machine);
+    sandbox_config_free(&keeper->config);
 }
 
 void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
@@ -243,7 +243,7 @@ void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
     if (keeper->ending)
         return;
     keeper->ending = true;
-    keeper_kill_machine(keeper);
+    machine_kill(keeper->machine);
     struct error err;
     error_set(&err, code, "the sandbox ended: %s", reason);
     log_info("%s", err.message);
@@ -251,7 +251,7 @@ void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
     tunnel_break_all(keeper);
     link_close(&keeper->agent);
     uv_walk(&keeper->loop, close_handle, NULL);
-    clean_up(keeper);
+    release_name(keeper);
     /* Clients see the end of the connection last: then the name is free again. */
     for (struct client *client = keeper->clients, *next; client; client = next) {
         next = client->next;
@@ -368,13 +368,15 @@ int keeper_main(int owner_socket)
         result = watch_everything(keeper, &err);
     if (result < 0) {
         report_failure(keeper, &err);
-        clean_up(keeper);
+        release_name(keeper);
+        release_machine(keeper);
         return 1;
     }
     greet_owner(keeper, &early);
     /* Not to the loop's own end: it would wait for a name server that does not answer. */
     while (!(keeper->ending && !keeper->clients) && uv_run(&keeper->loop, UV_RUN_ONCE)) {
     }
+    release_machine(keeper);
     uv_loop_close(&keeper->loop);
     return 0;
 }

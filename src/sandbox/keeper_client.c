@@ -41,7 +41,7 @@ static void set_paused(struct client *client, uint32_t stream, bool paused)
 
 static void stop(struct client *client, uint32_t stream)
 {
-    keeper_kill_machine(client->keeper);
+    machine_kill(client->keeper->machine);
     answer(client, stream, &(struct outcome){0});
     keeper_end(client->keeper, ERROR_UNAVAILABLE, "it was stopped");
 }

@@ -119,8 +119,6 @@ void client_add(struct keeper *keeper, int fd, bool is_owner, const struct buf *
 void client_fail(struct client *client, uint32_t stream, const struct error *err);
 
 /* keeper.c */
-/* Ends the machine at once. */
-void keeper_kill_machine(struct keeper *keeper);
 /* Ends the sandbox; the loop runs out afterwards. */
 void keeper_end(struct keeper *keeper, enum error_code code, const char *reason);
 /* Something happened: the idle deadline moves. */

@@ -181,6 +181,7 @@ static int fill_config(struct sandbox_config *config, const struct rpc_call *cal
     config->namespace = xstrdup(call->namespace);
     config->name = xstrdup(call->name);
     config->image = xstrdup(json_string_value(json_object_get(settings, "image")));
+    sandbox_config_choose_engine(config, NULL);
     /* The launcher finds these out. */
     config->image_path = xstrdup("");
     config->image_digest = xstrdup("");
