@@ -81,11 +81,13 @@ static int change_machine(const struct adoption *adoption, struct error *err)
     return result;
 }
 
-/* Whoever made the jail has mounted its volumes; its clock is the host's. */
+/* Whoever made the jail has mounted its volumes; its clock is the host's. One without a name is
+ * adopted again. */
 static int settle_in_jail(const struct adoption *adoption, struct error *err)
 {
     int result = identity_set(adoption->name, adoption->entropy, err);
-    privileges_settle();
+    if (adoption->name)
+        privileges_settle();
     return result;
 }
 

@@ -52,6 +52,7 @@ enum operation {
     OP_STOP,       /* end the sandbox; ends when it cannot act any more */
     OP_PAUSE,
     OP_RESUME,
+    OP_PREPARE, /* before OP_START: CONFIG without a name; ends when the machine waits for that */
 };
 
 /* The detail of FRAME_DATA and FRAME_EOF. */

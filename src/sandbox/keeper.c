@@ -34,17 +34,30 @@
 
 /* ---- before the loop: blocking, cancelled when the owner goes away -------------------------- */
 
-/* The first frame on the owner's socket. What came behind it stays in `in`. */
-static int read_request(struct keeper *keeper, struct buf *in, struct error *err)
+/* Waits until the owner says something; nobody else matters while there is no sandbox. */
+static int await_owner(const struct keeper *keeper, int timeout_ms, struct error *err)
 {
-    uint64_t deadline = clock_monotonic_ms() + REQUEST_MS;
+    struct pollfd wait[] = {
+        {.fd = keeper->owner, .events = POLLIN},
+        {.fd = keeper->machine ? machine_exit(keeper->machine) : -1, .events = POLLIN},
+        {.fd = cancel_fd(), .events = POLLIN},
+    };
+    int ready = poll(wait, sizeof wait / sizeof wait[0], timeout_ms);
+    if (ready == 0)
+        return error_set(err, ERROR_TIMEOUT, "the keeper got no settings");
+    if (ready < 0 || wait[2].revents)
+        return cancel_error(err);
+    return wait[1].revents ? error_set(err, ERROR_UNAVAILABLE, "the machine ended") : 0;
+}
+
+int keeper_read_request(struct keeper *keeper, struct buf *in, int timeout_ms, struct error *err)
+{
     struct frame frame;
     int size;
     while ((size = frame_decode(in, &frame, err)) == 0) {
-        struct pollfd wait = {.fd = keeper->owner, .events = POLLIN};
-        uint64_t now = clock_monotonic_ms();
-        if (now >= deadline || poll(&wait, 1, (int)(deadline - now)) == 0)
-            return error_set(err, ERROR_TIMEOUT, "the keeper got no settings");
+        int result = await_owner(keeper, timeout_ms, err);
+        if (result < 0)
+            return result;
         ssize_t got = recv(keeper->owner, buf_reserve(in, 65536), 65536, 0);
         if (got <= 0)
             return cancel_error(err);
@@ -55,14 +68,18 @@ static int read_request(struct keeper *keeper, struct buf *in, struct error *err
     uint32_t at = 0;
     struct field field;
     json_t *json = NULL;
-    if (frame.type == FRAME_OPEN && frame.detail == OP_START && frame.stream == START_STREAM &&
+    bool is_request = frame.type == FRAME_OPEN && frame.stream == START_STREAM &&
+                      (frame.detail == OP_START || frame.detail == OP_PREPARE);
+    if (is_request &&
         fields_next(frame.payload, frame.length, &at, &field, err) > 0 && field.tag == TAG_CONFIG)
         json = json_loadb((const char *)field.bytes, field.length, 0, NULL);
+    sandbox_config_free(&keeper->config);
     int result = json ? sandbox_config_from_json(json, &keeper->config, err)
                       : error_set(err, ERROR_PROTOCOL, "the keeper got no settings");
     json_decref(json);
+    int operation = frame.detail;
     buf_consume(in, (size_t)size);
-    return result;
+    return result < 0 ? result : operation;
 }
 
 static int write_config(const struct keeper *keeper, struct error *err)
@@ -83,7 +100,7 @@ static void redirect_complaints(const struct keeper *keeper)
         dup2(fd, STDERR_FILENO);
 }
 
-static int start_machine(struct keeper *keeper, struct error *err)
+int keeper_start_machine(struct keeper *keeper, struct error *err)
 {
     const struct sandbox_config *config = &keeper->config;
     cleanup_free struct machine_volume *volumes = xcalloc(config->volume_count, sizeof *volumes);
@@ -100,8 +117,7 @@ static int start_machine(struct keeper *keeper, struct error *err)
     return engine->start(&spec, keeper->folder, &keeper->machine, err);
 }
 
-/* Makes the machine unlike its twins and gives it what was asked for. */
-static int adopt(struct keeper *keeper, struct error *err)
+int keeper_adopt(struct keeper *keeper, struct error *err)
 {
     const struct sandbox_config *config = &keeper->config;
     uint8_t entropy[64];
@@ -110,7 +126,8 @@ static int adopt(struct keeper *keeper, struct error *err)
     cleanup_buf struct buf fields = {0};
     fields_add_bytes(&fields, TAG_ENTROPY, entropy, sizeof entropy);
     fields_add_number(&fields, TAG_REALTIME_US, clock_realtime_us());
-    fields_add_text(&fields, TAG_NAME, config->name);
+    if (config->name[0])
+        fields_add_text(&fields, TAG_NAME, config->name);
     fields_add_number(&fields, TAG_OUTPUT_LIMIT, config->output_limit);
     fields_add_number(&fields, TAG_PROCESSES, config->processes);
     fields_add_number(&fields, TAG_OPEN_FILES, config->open_files);
@@ -137,33 +154,47 @@ static int adopt(struct keeper *keeper, struct error *err)
     return error_wrap(err, "the sandbox could not be set up");
 }
 
+/* In the folder that is ours by now. */
+int keeper_listen(struct keeper *keeper, struct error *err)
+{
+    redirect_complaints(keeper);
+    keeper->listening = state_listen(keeper->folder, err);
+    return keeper->listening < 0 ? -1 : 0;
+}
+
+static int take_name(struct keeper *keeper, struct error *err)
+{
+    const struct sandbox_config *config = &keeper->config;
+    if (keeper->is_ahead)
+        return state_take_name(config->namespace, config->name, &keeper->folder, err);
+    keeper->lock = state_create(config->namespace, config->name, &keeper->folder, err);
+    return keeper->lock < 0 ? -1 : keeper_listen(keeper, err);
+}
+
 static int start(struct keeper *keeper, struct error *err)
 {
-    keeper->lock =
-        state_create(keeper->config.namespace, keeper->config.name, &keeper->folder, err);
-    if (keeper->lock < 0)
-        return keeper->lock;
-    redirect_complaints(keeper);
-    int result = publish_bind(keeper, err);
+    keeper->started_us = clock_realtime_us();
+    keeper->began_us = keeper->load.time_us = clock_monotonic_us();
+    int result = take_name(keeper, err);
+    if (result == 0)
+        result = publish_bind(keeper, err);
     if (result == 0)
         result = write_config(keeper, err);
     if (result == 0)
         result = output_log_open(&keeper->log, keeper->folder, err);
     if (result == 0)
-        result = keeper->listening = state_listen(keeper->folder, err);
-    if (result >= 0)
-        result = start_machine(keeper, err);
+        result = keeper->is_ahead ? ahead_wake(keeper, err) : keeper_start_machine(keeper, err);
     if (result == 0)
-        result = adopt(keeper, err);
+        result = keeper_adopt(keeper, err);
     return result;
 }
 
-static void report_failure(const struct keeper *keeper, const struct error *err)
+void keeper_answer_owner(const struct keeper *keeper, const struct outcome *outcome)
 {
-    struct outcome outcome = outcome_error(err);
     cleanup_buf struct buf frames = {0};
-    outcome_append(&frames, START_STREAM, &outcome);
-    send(keeper->owner, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
+    outcome_append(&frames, START_STREAM, outcome);
+    if (send(keeper->owner, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL) < 0)
+        log_info("the owner did not wait for the start");
 }
 
 /* ---- the loop ---------------------------------------------------------------------------- */
@@ -332,11 +363,10 @@ static void enclose(void *machine)
 static void greet_owner(struct keeper *keeper, const struct buf *early)
 {
     cleanup_free char *status = keeper_status(keeper);
-    cleanup_buf struct buf frames = {0};
-    outcome_append(&frames, START_STREAM, &(struct outcome){.status = status});
-    if (send(keeper->owner, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL) < 0)
-        log_info("the owner did not wait for the start");
-    keeper->is_enclosing = uv_thread_create(&keeper->enclosing, enclose, keeper->machine) == 0;
+    keeper_answer_owner(keeper, &(struct outcome){.status = status});
+    if (!keeper->is_ahead)
+        keeper->is_enclosing =
+            uv_thread_create(&keeper->enclosing, enclose, keeper->machine) == 0;
     client_add(keeper, keeper->owner, true, early);
 }
 
@@ -355,19 +385,20 @@ int keeper_main(int owner_socket)
     cancel_install();
     keeper->owner = owner_socket;
     fcntl(keeper->owner, F_SETFD, FD_CLOEXEC);
-    keeper->started_us = clock_realtime_us();
-    keeper->began_us = keeper->load.time_us = clock_monotonic_us();
 
-    int result = read_request(keeper, &early, &err);
+    int result = keeper_read_request(keeper, &early, REQUEST_MS, &err);
     cancel_with_peer(keeper->owner);
-    if (result == 0)
+    if (result == OP_PREPARE)
+        result = ahead_prepare(keeper, &early, &err);
+    if (result == OP_START)
         result = start(keeper, &err);
     cancel_with_peer(-1);
     uv_loop_init(&keeper->loop);
     if (result == 0)
         result = watch_everything(keeper, &err);
     if (result < 0) {
-        report_failure(keeper, &err);
+        struct outcome failure = outcome_error(&err);
+        keeper_answer_owner(keeper, &failure);
         release_name(keeper);
         release_machine(keeper);
         return 1;

@@ -8,7 +8,8 @@
  *   keeper.log    the keeper's own complaints
  *   disk          the sandbox's changes to its disk
  *
- * A folder whose lock can be taken has lost its keeper; sweeping removes it.
+ * A folder whose lock can be taken has lost its keeper; sweeping removes it. Keepers made ahead, which
+ * have no name yet, keep theirs in $MSB_HOME/sandboxes/.ahead, where no listing looks.
  */
 #pragma once
 
@@ -17,6 +18,10 @@
 
 /* Makes the folder and takes its lock, which is returned. ERROR_EXISTS when a keeper has it. */
 int state_create(const char *namespace, const char *name, char **folder, struct error *err);
+/* The same for this process' sandbox that has no name yet… */
+int state_create_ahead(char **folder, struct error *err);
+/* …and now gets one: the folder moves with all it holds, and its lock is still held. */
+int state_take_name(const char *namespace, const char *name, char **folder, struct error *err);
 /* Removes the folder and lets go of the lock. */
 void state_remove(const char *folder, int lock);
 

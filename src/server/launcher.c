@@ -1,7 +1,8 @@
 #include "server/launcher.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -26,15 +27,53 @@ struct answer {
     struct error err;
 };
 
+/* The launcher's other message: what is in the pool has changed. */
+struct notice {
+    struct pool_counts pool;
+};
+
+_Static_assert(sizeof(struct answer) != sizeof(struct notice), "told apart by their length");
+
+struct launcher_process {
+    int socket;          /* to the server */
+    struct pools *pools; /* NULL: there is none */
+    struct pool_counts told;
+};
+
 /* ---- the launcher's side ------------------------------------------------------------------- */
+
+static int read_settings(const char *text, struct sandbox_config *config, struct error *err)
+{
+    json_t *json = json_loads(text, 0, NULL);
+    int result = sandbox_config_from_json(json, config, err);
+    json_decref(json);
+    return result;
+}
+
+/* Only what is quick: an image that has to be built is for a process of its own. */
+static int take_from_pool(struct pools *pools, const char *text)
+{
+    struct sandbox_config config;
+    struct image image = {0};
+    struct error ignored;
+    int fd = -1;
+    if (!pools)
+        return -1;
+    if (read_settings(text, &config, &ignored) == 0 &&
+        image_find(config.image, &image, &ignored) == 0) {
+        launch_apply_image(&config, &image);
+        fd = pools_take(pools, &config);
+    }
+    image_release(&image);
+    sandbox_config_free(&config);
+    return fd;
+}
 
 static int prepare_and_launch(const char *text, struct error *err)
 {
     struct sandbox_config config;
     struct image image = {0};
-    json_t *json = json_loads(text, 0, NULL);
-    int result = sandbox_config_from_json(json, &config, err);
-    json_decref(json);
+    int result = read_settings(text, &config, err);
     if (result == 0)
         result = image_ensure(config.image, &image, err);
     if (result == 0) {
@@ -50,46 +89,70 @@ static int prepare_and_launch(const char *text, struct error *err)
     return result;
 }
 
-static _Noreturn void serve_one(int socket, const uint8_t *request, size_t length)
+static _Noreturn void launch_plainly(const struct launcher_process *self, struct answer *answer,
+                                     const char *text)
 {
-    struct answer answer = {0};
-    cleanup_free char *text =
-        xstrndup((const char *)request + sizeof answer.id, length - sizeof answer.id);
-    memcpy(&answer.id, request, sizeof answer.id);
+    if (self->pools)
+        pools_forget(self->pools);
     signal(SIGCHLD, SIG_DFL);
     progress_silence();
     title_set("msb server: starting a sandbox");
-    int fd = prepare_and_launch(text, &answer.err);
-    if (fdpass_send(socket, &answer, sizeof answer, fd) < 0)
+    int fd = prepare_and_launch(text, &answer->err);
+    if (fdpass_send(self->socket, answer, sizeof *answer, fd) < 0)
         log_warn("the server is gone; the sandbox goes on without it");
     _exit(0);
 }
 
-static void refuse_one(int socket, const uint8_t *request, int number)
+static void serve_one(const struct launcher_process *self, const char *request, size_t length)
 {
     struct answer answer = {0};
+    cleanup_free char *text = xstrndup(request + sizeof answer.id, length - sizeof answer.id);
     memcpy(&answer.id, request, sizeof answer.id);
-    error_errno(&answer.err, number, "cannot start another process");
-    fdpass_send(socket, &answer, sizeof answer, -1);
+    cleanup_fd int fd = take_from_pool(self->pools, text);
+    pid_t child = fd < 0 ? fork() : -1;
+    if (child == 0)
+        launch_plainly(self, &answer, text);
+    if (child > 0)
+        return;
+    if (fd < 0)
+        error_errno(&answer.err, errno, "cannot start another process");
+    fdpass_send(self->socket, &answer, sizeof answer, fd);
 }
 
+static void tell_counts(struct launcher_process *self)
+{
+    const struct pool_counts *now = pools_counts(self->pools);
+    if (memcmp(now, &self->told, sizeof *now) == 0)
+        return;
+    self->told = *now;
+    struct notice notice = {.pool = *now};
+    fdpass_send(self->socket, &notice, sizeof notice, -1);
+    log_info("pool: %" PRIu64 " in stock, %" PRIu64 " hits, %" PRIu64 " misses, %" PRIu64
+             " made, %" PRIu64 " dropped",
+             now->stock, now->hits, now->misses, now->made, now->dropped);
+}
+
+/* Ends with the server, and what was made ahead with it. */
 static _Noreturn void launcher_main(int socket)
 {
-    static uint8_t request[REQUEST_MAX];
+    static char request[REQUEST_MAX];
     setsid();
     signal(SIGCHLD, SIG_IGN);
     title_set("msb server: launcher");
+    struct launcher_process self = {.socket = socket, .pools = pools_open()};
     for (;;) {
-        ssize_t got = recv(socket, request, sizeof request, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < (ssize_t)sizeof(uint64_t))
+        struct pollfd wait[] = {{.fd = socket, .events = POLLIN},
+                                {.fd = self.pools ? pools_fd(self.pools) : -1, .events = POLLIN}};
+        poll(wait, 2, -1);
+        ssize_t got = recv(socket, request, sizeof request, MSG_DONTWAIT);
+        if (got >= 0 && got < (ssize_t)sizeof(uint64_t))
             _exit(0);
-        pid_t child = fork();
-        if (child == 0)
-            serve_one(socket, request, (size_t)got);
-        if (child < 0)
-            refuse_one(socket, request, errno);
+        if (got > 0)
+            serve_one(&self, request, (size_t)got);
+        else if (self.pools)
+            pools_tend(self.pools);
+        if (self.pools)
+            tell_counts(&self);
     }
 }
 
@@ -143,15 +206,20 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
     struct launcher *launcher = poll->data;
-    struct answer answer;
+    union {
+        struct answer answer;
+        struct notice notice;
+    } message;
     int fd;
-    ssize_t got = fdpass_receive(launcher->fd, &answer, sizeof answer, &fd);
+    ssize_t got = fdpass_receive(launcher->fd, &message, sizeof message, &fd);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (got != sizeof answer)
-        lose(launcher);
+    if (got == sizeof message.answer)
+        end_launch(launcher, message.answer.id, fd, &message.answer.err);
+    else if (got == sizeof message.notice)
+        launcher->pool = message.notice.pool;
     else
-        end_launch(launcher, answer.id, fd, &answer.err);
+        lose(launcher);
 }
 
 int launcher_watch(struct launcher *launcher, uv_loop_t *loop, struct error *err)

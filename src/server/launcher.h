@@ -1,8 +1,8 @@
 /*
  * Starts sandboxes beside the server. Preparing takes seconds or minutes and blocks, and a keeper
  * is forked, which a process with threads must not do. So the launcher is a process forked at the
- * very beginning; for each start it forks a child that prepares, forks the keeper and passes the
- * connection to it back.
+ * very beginning; for each start it takes a keeper that was made ahead (pool.h), or forks a child
+ * that prepares and forks one, and passes the connection to it back.
  */
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "sandbox/config.h"
+#include "server/pool.h"
 
 struct launch {
     uint64_t id;
@@ -24,6 +25,7 @@ struct launcher {
     uv_poll_t poll;
     uint64_t next_id;
     struct launch *launches; /* under way */
+    struct pool_counts pool; /* as last told */
 };
 
 /* Forks it; the caller has no other threads. */
