@@ -21,6 +21,7 @@ struct adoption {
     char *cwd;
     char *user;
     char **volumes;
+    uint64_t rehearsal;
     struct limits limits;
 };
 
@@ -53,6 +54,8 @@ static int take_field(void *owner, const struct field *field, struct error *err)
         return field_append_text(field, &adoption->env, err);
     case TAG_VOLUME:
         return field_append_text(field, &adoption->volumes, err);
+    case TAG_REHEARSAL:
+        return field_number(field, &adoption->rehearsal, err);
     default:
         return limits_take(&adoption->limits, field, err);
     }
@@ -81,12 +84,11 @@ static int change_machine(const struct adoption *adoption, struct error *err)
     return result;
 }
 
-/* Whoever made the jail has mounted its volumes; its clock is the host's. One without a name is
- * adopted again. */
+/* Whoever made the jail has mounted its volumes; its clock is the host's. */
 static int settle_in_jail(const struct adoption *adoption, struct error *err)
 {
     int result = identity_set(adoption->name, adoption->entropy, err);
-    if (adoption->name)
+    if (!adoption->rehearsal)
         privileges_settle();
     return result;
 }

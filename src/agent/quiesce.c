@@ -93,8 +93,7 @@ static void on_spare(void *owner)
 }
 
 /*
- * Jails share no memory with each other, so that what is loaded ahead costs each of them its own.
- * In a machine the interpreter shares its memory with the zygote it leaves behind, and each page has to be
+ * The interpreter shares its memory with the zygote it leaves behind, and each page has to be
  * copied when it is first written to. The second rehearsal does that for all that a call writes to.
  */
 static int warm(struct quiesce *quiesce, const char *name, struct error *err)
@@ -104,7 +103,7 @@ static int warm(struct quiesce *quiesce, const char *name, struct error *err)
     struct context *context = language ? context_default(language, err) : NULL;
     if (!context)
         return -1;
-    bool leaves_zygote = !machine_is_jail() && context_warm(context) && language->copies;
+    bool leaves_zygote = context_warm(context) && language->copies;
     rehearse_start(quiesce, context);
     if (!leaves_zygote)
         return 0;

@@ -122,4 +122,5 @@ enum tag {
     TAG_PROCESSES,    /* number, in ADOPT: how many there may be at once */
     TAG_OPEN_FILES,   /* number, in ADOPT: how many each process may have open */
     TAG_KILLED,       /* text, in END: the process that was killed for want of memory */
+    TAG_REHEARSAL,    /* number, in RUN: 1 leaves no trace; in ADOPT: 1 says that another follows */
 };

@@ -126,8 +126,9 @@ int keeper_adopt(struct keeper *keeper, struct error *err)
     cleanup_buf struct buf fields = {0};
     fields_add_bytes(&fields, TAG_ENTROPY, entropy, sizeof entropy);
     fields_add_number(&fields, TAG_REALTIME_US, clock_realtime_us());
-    if (config->name[0])
-        fields_add_text(&fields, TAG_NAME, config->name);
+    fields_add_text(&fields, TAG_NAME, config->name);
+    if (!keeper->is_named)
+        fields_add_number(&fields, TAG_REHEARSAL, 1);
     fields_add_number(&fields, TAG_OUTPUT_LIMIT, config->output_limit);
     fields_add_number(&fields, TAG_PROCESSES, config->processes);
     fields_add_number(&fields, TAG_OPEN_FILES, config->open_files);
@@ -165,6 +166,7 @@ int keeper_listen(struct keeper *keeper, struct error *err)
 static int take_name(struct keeper *keeper, struct error *err)
 {
     const struct sandbox_config *config = &keeper->config;
+    keeper->is_named = true;
     if (keeper->is_ahead)
         return state_take_name(config->namespace, config->name, &keeper->folder, err);
     keeper->lock = state_create(config->namespace, config->name, &keeper->folder, err);

@@ -1,4 +1,7 @@
 /* A machine made ahead: what a start does before anybody has asked for it, and the wait for that. */
+#include <string.h>
+
+#include "base/mem.h"
 #include "engine/agent_call.h"
 #include "proto/fields.h"
 #include "sandbox/keeper_internal.h"
@@ -7,17 +10,43 @@
 
 #define WARM_MS 60000
 
-/* A first adoption and a first call, which leave no trace: what they go through is in memory then,
- * and translated where code has to be. */
+/* First calls that leave no trace. One expression goes another way than several lines do. */
+static const struct {
+    const char *language, *code;
+} rehearsals[] = {
+    {"python", "print(6*7)\n6*7"},
+    {"python", "print(6*7)"},
+    {"node", "console.log(6*7);6*7"},
+    {"node", "console.log(6*7)"},
+};
+
+static int rehearse(struct keeper *keeper, const char *code, struct error *err)
+{
+    cleanup_buf struct buf fields = {0};
+    fields_add_text(&fields, TAG_LANGUAGE, keeper->config.language);
+    fields_add_number(&fields, TAG_REHEARSAL, 1);
+    return agent_call_with(machine_agent(keeper->machine), OP_RUN, &fields, code, WARM_MS, err);
+}
+
+/* A name longer than most: writing a shorter one over it is another way to go. */
+static int adopt_as(struct keeper *keeper, const char *name, struct error *err)
+{
+    free(keeper->config.name);
+    keeper->config.name = xstrdup(name);
+    return keeper_adopt(keeper, err);
+}
+
+/* What the first user's calls will go through is in memory then, and translated where it has to
+ * be. */
 static int warm(struct keeper *keeper, struct error *err)
 {
-    cleanup_buf struct buf languages = {0};
-    if (keeper->config.language)
-        fields_add_text(&languages, TAG_LANGUAGE, keeper->config.language);
-    int result = keeper_adopt(keeper, err);
-    return result < 0 ? result
-                      : agent_call(machine_agent(keeper->machine), OP_QUIESCE, &languages, WARM_MS,
-                                   err);
+    const char *language = keeper->config.language;
+    int result = adopt_as(keeper, "a-sandbox-that-was-made-ahead", err);
+    for (size_t i = 0; language && result == 0 && i < sizeof rehearsals / sizeof *rehearsals; i++) {
+        if (strcmp(rehearsals[i].language, language) == 0)
+            result = rehearse(keeper, rehearsals[i].code, err);
+    }
+    return result < 0 ? result : adopt_as(keeper, "ahead", err);
 }
 
 static int make(struct keeper *keeper, struct error *err)
