@@ -7,6 +7,7 @@
 #include "agent/identity.h"
 #include "agent/limits.h"
 #include "agent/machine.h"
+#include "agent/metrics.h"
 #include "agent/privileges.h"
 #include "agent/settings.h"
 #include "base/mem.h"
@@ -164,6 +165,8 @@ static int adopt(struct adoption *adoption, const uint8_t *fields, uint32_t leng
     settings_replace(steal_pointer(&adoption->env), steal_pointer(&adoption->cwd),
                      steal_pointer(&adoption->user));
     tell_contexts(adoption, &changes);
+    if (adoption->rehearsal)
+        metrics_begin();
     return 0;
 }
 

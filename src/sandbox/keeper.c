@@ -216,6 +216,7 @@ static json_t *usage_to_json(struct keeper *keeper)
 {
     uint64_t now_us = clock_monotonic_us();
     struct machine_usage usage = machine_usage(keeper->machine);
+    usage.cpu_us -= keeper->cpu_us;
     measure_load(keeper, now_us, usage.cpu_us);
     return json_pack("{s:I, s:I, s:f, s:I}", "uptime_us", (json_int_t)(now_us - keeper->began_us),
                      "cpu_us", (json_int_t)usage.cpu_us, "cpu_percent", keeper->load.percent,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/title.h"
 #include "engine/agent_call.h"
 #include "proto/fields.h"
 #include "sandbox/keeper_internal.h"
@@ -65,7 +66,10 @@ static int make(struct keeper *keeper, struct error *err)
     machine_enclose(keeper->machine);
     machine_step_back(keeper->machine, true);
     result = warm(keeper, err);
-    return result < 0 ? result : machine_pause(keeper->machine, err);
+    if (result == 0)
+        result = machine_pause(keeper->machine, err);
+    keeper->cpu_us = machine_usage(keeper->machine).cpu_us;
+    return result;
 }
 
 int ahead_prepare(struct keeper *keeper, struct buf *in, struct error *err)
@@ -80,6 +84,8 @@ int ahead_prepare(struct keeper *keeper, struct buf *in, struct error *err)
 
 int ahead_wake(struct keeper *keeper, struct error *err)
 {
+    cleanup_free char *title = xasprintf("msb keeper %s", keeper->config.name);
+    title_set(title);
     machine_step_back(keeper->machine, false);
     return machine_resume(keeper->machine, err);
 }

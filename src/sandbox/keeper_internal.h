@@ -86,6 +86,7 @@ struct keeper {
     bool is_named; /* somebody has */
     uint64_t started_us; /* since 1970 */
     uint64_t began_us;   /* the same by a clock that nobody sets */
+    uint64_t cpu_us;     /* what the machine had used by then */
     struct {
         uint64_t time_us, cpu_us; /* when it was measured */
         double percent;           /* of one processor, in the time before that */

@@ -47,13 +47,28 @@ static void box_free(struct box *box)
     struct box_waiter *for_end = steal_pointer(&box->for_end);
     free(box->namespace);
     free(box->name);
+    launch_free(&box->launch);
     free(box);
     tell(&for_end, NULL);
 }
 
+static void fail_start(struct box *box, const struct error *err)
+{
+    tell(&box->for_start, err);
+    box_free(box);
+}
+
 static void on_closed(struct sandbox_client *client)
 {
-    box_free(client->context);
+    struct error err;
+    struct box *box = client->context;
+    if (!box->starts_anew) {
+        box_free(box);
+        return;
+    }
+    box->starts_anew = false;
+    if (launcher_start_anew(box->boxes->launcher, &box->launch, &err) < 0)
+        fail_start(box, &err);
 }
 
 static int open_client(struct box *box, int fd, struct error *err)
@@ -105,6 +120,14 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
 {
     struct box *box = call->context;
     bool failed = outcome->error.code != ERROR_NONE;
+    box->starts_anew =
+        failed && box->launch.from_pool && outcome->error.code != ERROR_EXISTS;
+    if (box->starts_anew) {
+        log_info("what was made ahead for %s/%s failed: %s", box->namespace, box->name,
+                 outcome->error.message);
+        client_close(&box->client);
+        return;
+    }
     box->is_ready = !failed;
     tell(&box->for_start, failed ? &outcome->error : NULL);
     if (failed)
@@ -126,8 +149,7 @@ static void on_launched(struct launch *launch, int fd, const struct error *failu
     struct box *box = launch->context;
     struct error err = *failure;
     if (fd < 0 || open_client(box, fd, &err) < 0) {
-        tell(&box->for_start, &err);
-        box_free(box);
+        fail_start(box, &err);
         return;
     }
     call_join(&box->client, &box->starting, LAUNCH_STREAM, &handlers, box);

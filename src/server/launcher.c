@@ -21,10 +21,16 @@
 
 #define REQUEST_MAX 65536
 
-/* A request is an id and the settings as JSON, the answer an id and an error (code 0: none). */
+/* A request is this and the settings as JSON. */
+struct request {
+    uint64_t id;
+    uint64_t anew; /* 1: not from the pool */
+};
+
 struct answer {
     uint64_t id;
-    struct error err;
+    bool from_pool;
+    struct error err; /* code 0: none */
 };
 
 /* The launcher's other message: what is in the pool has changed. */
@@ -105,10 +111,11 @@ static _Noreturn void launch_plainly(const struct launcher_process *self, struct
 
 static void serve_one(const struct launcher_process *self, const char *request, size_t length)
 {
-    struct answer answer = {0};
-    cleanup_free char *text = xstrndup(request + sizeof answer.id, length - sizeof answer.id);
-    memcpy(&answer.id, request, sizeof answer.id);
-    cleanup_fd int fd = take_from_pool(self->pools, text);
+    struct request head;
+    memcpy(&head, request, sizeof head);
+    cleanup_free char *text = xstrndup(request + sizeof head, length - sizeof head);
+    cleanup_fd int fd = head.anew ? -1 : take_from_pool(self->pools, text);
+    struct answer answer = {.id = head.id, .from_pool = fd >= 0};
     pid_t child = fd < 0 ? fork() : -1;
     if (child == 0)
         launch_plainly(self, &answer, text);
@@ -145,7 +152,7 @@ static _Noreturn void launcher_main(int socket)
                                 {.fd = self.pools ? pools_fd(self.pools) : -1, .events = POLLIN}};
         poll(wait, 2, -1);
         ssize_t got = recv(socket, request, sizeof request, MSG_DONTWAIT);
-        if (got >= 0 && got < (ssize_t)sizeof(uint64_t))
+        if (got >= 0 && got < (ssize_t)sizeof(struct request))
             _exit(0);
         if (got > 0)
             serve_one(&self, request, (size_t)got);
@@ -178,10 +185,10 @@ int launcher_fork(struct launcher *launcher, struct error *err)
     return 0;
 }
 
-static void end_launch(struct launcher *launcher, uint64_t id, int fd, const struct error *err)
+static void end_launch(struct launcher *launcher, const struct answer *answer, int fd)
 {
     struct launch **at = &launcher->launches;
-    while (*at && (*at)->id != id)
+    while (*at && (*at)->id != answer->id)
         at = &(*at)->next;
     struct launch *launch = *at;
     if (!launch) {
@@ -189,17 +196,20 @@ static void end_launch(struct launcher *launcher, uint64_t id, int fd, const str
         return;
     }
     *at = launch->next;
-    launch->ended(launch, fd, err);
+    launch->from_pool = answer->from_pool;
+    launch->ended(launch, fd, &answer->err);
 }
 
 static void lose(struct launcher *launcher)
 {
-    struct error err;
-    error_set(&err, ERROR_UNAVAILABLE, "the launcher of the server has ended");
-    error_hint(&err, "restart the server");
+    struct answer none = {0};
+    error_set(&none.err, ERROR_UNAVAILABLE, "the launcher of the server has ended");
+    error_hint(&none.err, "restart the server");
     uv_poll_stop(&launcher->poll);
-    while (launcher->launches)
-        end_launch(launcher, launcher->launches->id, -1, &err);
+    while (launcher->launches) {
+        none.id = launcher->launches->id;
+        end_launch(launcher, &none, -1);
+    }
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)
@@ -215,7 +225,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got == sizeof message.answer)
-        end_launch(launcher, message.answer.id, fd, &message.answer.err);
+        end_launch(launcher, &message.answer, fd);
     else if (got == sizeof message.notice)
         launcher->pool = message.notice.pool;
     else
@@ -231,21 +241,40 @@ int launcher_watch(struct launcher *launcher, uv_loop_t *loop, struct error *err
     return result < 0 ? error_errno(err, -result, "cannot watch the launcher") : 0;
 }
 
-int launcher_start(struct launcher *launcher, struct launch *launch,
-                   const struct sandbox_config *config, struct error *err)
+static int send_request(struct launcher *launcher, struct launch *launch, bool anew,
+                        struct error *err)
 {
-    cleanup_buf struct buf request = {0};
-    json_t *json = sandbox_config_to_json(config);
-    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
+    struct buf *request = &launch->request;
     launch->id = launcher->next_id++;
-    buf_append(&request, &launch->id, sizeof launch->id);
-    buf_append_text(&request, text);
-    if (buf_length(&request) > REQUEST_MAX)
+    const struct request head = {.id = launch->id, .anew = anew};
+    memcpy(buf_data(request), &head, sizeof head);
+    if (buf_length(request) > REQUEST_MAX)
         return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
-    if (fdpass_send(launcher->fd, buf_data(&request), buf_length(&request), -1) < 0)
+    if (fdpass_send(launcher->fd, buf_data(request), buf_length(request), -1) < 0)
         return error_errno(err, errno, "cannot reach the launcher");
     launch->next = launcher->launches;
     launcher->launches = launch;
     return 0;
+}
+
+int launcher_start(struct launcher *launcher, struct launch *launch,
+                   const struct sandbox_config *config, struct error *err)
+{
+    json_t *json = sandbox_config_to_json(config);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    const struct request head = {0};
+    buf_append(&launch->request, &head, sizeof head);
+    buf_append_text(&launch->request, text);
+    return send_request(launcher, launch, false, err);
+}
+
+int launcher_start_anew(struct launcher *launcher, struct launch *launch, struct error *err)
+{
+    return send_request(launcher, launch, true, err);
+}
+
+void launch_free(struct launch *launch)
+{
+    buf_free(&launch->request);
 }

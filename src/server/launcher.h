@@ -8,15 +8,18 @@
 
 #include <uv.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "sandbox/config.h"
 #include "server/pool.h"
 
 struct launch {
     uint64_t id;
+    bool from_pool; /* the keeper was made ahead */
     /* fd is the owner's connection as of launch_keeper, or -1 and err says why. */
     void (*ended)(struct launch *launch, int fd, const struct error *err);
     void *context;
+    struct buf request;
     struct launch *next;
 };
 
@@ -31,6 +34,10 @@ struct launcher {
 /* Forks it; the caller has no other threads. */
 int launcher_fork(struct launcher *launcher, struct error *err);
 int launcher_watch(struct launcher *launcher, uv_loop_t *loop, struct error *err);
-/* `config` has its image's reference only. The launch belongs to the caller until it has ended. */
+/* `config` has its image's reference only. The launch belongs to the launcher until it has ended;
+ * launch_free afterwards. */
 int launcher_start(struct launcher *launcher, struct launch *launch,
                    const struct sandbox_config *config, struct error *err);
+/* The same once more, with a new keeper whatever is in the pool. */
+int launcher_start_anew(struct launcher *launcher, struct launch *launch, struct error *err);
+void launch_free(struct launch *launch);

@@ -59,8 +59,12 @@ static unsigned setting(const char *name, unsigned otherwise)
     const char *text = getenv(name);
     char *end;
     unsigned long value = text ? strtoul(text, &end, 10) : 0;
-    if (!text || !text[0] || *end)
+    if (!text || !text[0])
         return otherwise;
+    if (*end) {
+        log_warn("%s is no number: \"%.20s\"; it is taken as %u", name, text, otherwise);
+        return otherwise;
+    }
     return value < STOCK_MAX ? (unsigned)value : STOCK_MAX;
 }
 
