@@ -10,6 +10,9 @@ from http_server import MSB, PATIENCE, Connection
 
 NUMBERS = re.compile(r"pool: (\d+) in stock, (\d+) hits, (\d+) misses, (\d+) made, (\d+) dropped")
 
+# A start may have to build a template, and the host may be busy.
+START_SECONDS = 90
+
 
 class PoolServer:
     def __init__(self, home, **settings):
@@ -55,7 +58,9 @@ class PoolServer:
             return self.counts
 
     def connect(self):
-        return Connection(self.port)
+        connection = Connection(self.port)
+        connection.socket.settimeout(START_SECONDS)
+        return connection
 
     def call(self, method, connection=None, **params):
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
