@@ -375,9 +375,9 @@ int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, 
 /* Whatever is not listed here makes another machine. */
 char *sandbox_config_machine_text(const struct sandbox_config *config)
 {
-    static const char *const given_later[] = {
-        "user", "workdir", "env", "volumes", "ports", "egress", "output_limit", "idle_ms",
-        "lifetime_ms", "attached", "image", NULL};
+    static const char *const given_later[] = {"user",        "workdir",  "env",          "volumes",
+                                              "ports",       "egress",   "output_limit", "idle_ms",
+                                              "lifetime_ms", "attached", "image",        NULL};
     const char *image_user = config->image_user ? config->image_user : "root";
     if (config->volume_count || (config->user && strcmp(config->user, image_user) != 0))
         return NULL;

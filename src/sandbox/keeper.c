@@ -70,8 +70,8 @@ int keeper_read_request(struct keeper *keeper, struct buf *in, int timeout_ms, s
     json_t *json = NULL;
     bool is_request = frame.type == FRAME_OPEN && frame.stream == START_STREAM &&
                       (frame.detail == OP_START || frame.detail == OP_PREPARE);
-    if (is_request &&
-        fields_next(frame.payload, frame.length, &at, &field, err) > 0 && field.tag == TAG_CONFIG)
+    if (is_request && fields_next(frame.payload, frame.length, &at, &field, err) > 0 &&
+        field.tag == TAG_CONFIG)
         json = json_loadb((const char *)field.bytes, field.length, 0, NULL);
     sandbox_config_free(&keeper->config);
     int result = json ? sandbox_config_from_json(json, &keeper->config, err)
@@ -368,8 +368,7 @@ static void greet_owner(struct keeper *keeper, const struct buf *early)
     cleanup_free char *status = keeper_status(keeper);
     keeper_answer_owner(keeper, &(struct outcome){.status = status});
     if (!keeper->is_ahead)
-        keeper->is_enclosing =
-            uv_thread_create(&keeper->enclosing, enclose, keeper->machine) == 0;
+        keeper->is_enclosing = uv_thread_create(&keeper->enclosing, enclose, keeper->machine) == 0;
     client_add(keeper, keeper->owner, true, early);
 }
 

@@ -1,4 +1,5 @@
-/* A machine made ahead: what a start does before anybody has asked for it, and the wait for that. */
+/* A machine made ahead: what a start does before anybody has asked for it, and the wait for that.
+ */
 #include <string.h>
 
 #include "base/mem.h"

@@ -82,8 +82,8 @@ struct keeper {
     uv_signal_t terminate;
     uv_thread_t enclosing; /* machine_enclose, on the side */
     bool is_enclosing;
-    bool is_ahead; /* its machine was made before anybody asked for it */
-    bool is_named; /* somebody has */
+    bool is_ahead;       /* its machine was made before anybody asked for it */
+    bool is_named;       /* somebody has */
     uint64_t started_us; /* since 1970 */
     uint64_t began_us;   /* the same by a clock that nobody sets */
     uint64_t cpu_us;     /* what the machine had used by then */

@@ -8,8 +8,8 @@
  *   keeper.log    the keeper's own complaints
  *   disk          the sandbox's changes to its disk
  *
- * A folder whose lock can be taken has lost its keeper; sweeping removes it. Keepers made ahead, which
- * have no name yet, keep theirs in $MSB_HOME/sandboxes/.ahead, where no listing looks.
+ * A folder whose lock can be taken has lost its keeper; sweeping removes it. Keepers made ahead,
+ * which have no name yet, keep theirs in $MSB_HOME/sandboxes/.ahead, where no listing looks.
  */
 #pragma once
 

@@ -120,8 +120,7 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
 {
     struct box *box = call->context;
     bool failed = outcome->error.code != ERROR_NONE;
-    box->starts_anew =
-        failed && box->launch.from_pool && outcome->error.code != ERROR_EXISTS;
+    box->starts_anew = failed && box->launch.from_pool && outcome->error.code != ERROR_EXISTS;
     if (box->starts_anew) {
         log_info("what was made ahead for %s/%s failed: %s", box->namespace, box->name,
                  outcome->error.message);

@@ -28,7 +28,7 @@ struct box {
     struct sandbox_client client;
     struct launch launch;
     struct client_call starting;
-    bool is_ready; /* OP_START has ended well, or it was running already */
+    bool is_ready;    /* OP_START has ended well, or it was running already */
     bool starts_anew; /* once this connection is closed */
     struct box_waiter *for_start;
     struct box_waiter *for_end;

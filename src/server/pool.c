@@ -175,8 +175,7 @@ static struct kind *find_lacking(struct pools *pools, uint64_t now)
 {
     struct kind *found = NULL;
     for (struct kind *kind = pools->kinds; kind < pools->kinds + KINDS_MAX; kind++) {
-        if (kind->count < wanted(pools, kind, now) &&
-            (!found || kind->asked_ms > found->asked_ms))
+        if (kind->count < wanted(pools, kind, now) && (!found || kind->asked_ms > found->asked_ms))
             found = kind;
     }
     return found;

@@ -248,8 +248,8 @@ static void settings_given_later_make_no_other_machine(void **state)
 static void what_shapes_the_machine_makes_another(void **state)
 {
     struct sandbox_config *config = *state;
-    unsigned *const numbers[] = {&config->cpus,      &config->memory_mb,  &config->disk_mb,
-                                 &config->files,     &config->processes,  &config->open_files,
+    unsigned *const numbers[] = {&config->cpus,     &config->memory_mb, &config->disk_mb,
+                                 &config->files,    &config->processes, &config->open_files,
                                  &config->cpu_limit};
     cleanup_free char *plain = sandbox_config_machine_text(config);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
