@@ -32,6 +32,7 @@
 static const char *const unified[] = {ROOT, NULL};
 static const char *const separate[] = {ROOT "/memory", ROOT "/pids", ROOT "/cpu", ROOT "/unified",
                                        NULL};
+#define CPU    2
 #define BESIDE 3 /* limits nothing, so it need not be there */
 _Static_assert(sizeof separate / sizeof *separate == CGROUP_FOLDERS + 1, "one folder for each");
 
@@ -91,12 +92,10 @@ void cgroup_limit_cpu(const struct cgroup *group, unsigned percent)
 /* The host's defaults are a weight of 100 and shares of 1024. */
 void cgroup_step_back(const struct cgroup *group, bool back)
 {
-    for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
-        if (!group->folders[i])
-            continue;
-        put_number(group->folders[i], "cpu.weight", back ? 10 : 100);
-        put_number(group->folders[i], "cpu.shares", back ? 102 : 1024);
-    }
+    if (is_unified() && group->tree)
+        put_number(group->tree, "cpu.weight", back ? 10 : 100);
+    else if (group->folders[CPU])
+        put_number(group->folders[CPU], "cpu.shares", back ? 102 : 1024);
 }
 
 static char *make_group(const char *hierarchy)

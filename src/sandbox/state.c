@@ -27,10 +27,9 @@ static char *folder_of(const char *namespace, const char *name)
 static int gate(struct error *err)
 {
     cleanup_free char *parent = home_path("sandboxes");
-    int result = folder_make(parent, 0700, err);
-    if (result < 0)
-        return error_hint(err, "set MSB_HOME to a folder you may write to");
     cleanup_free char *path = xasprintf("%s/.lock", parent);
+    if (!file_exists(path) && folder_make(parent, 0700, err) < 0)
+        return error_hint(err, "set MSB_HOME to a folder you may write to");
     return file_lock(path, true, err);
 }
 
@@ -81,31 +80,23 @@ int state_create_ahead(char **folder, struct error *err)
     return state_create(AHEAD, name, folder, err);
 }
 
-static char *parent_of(const char *folder)
-{
-    return xstrndup(folder, (size_t)(strrchr(folder, '/') - folder));
-}
-
 /* The namespace's folder goes with its last sandbox. */
 static void remove_parent(const char *folder)
 {
-    cleanup_free char *parent = parent_of(folder);
+    cleanup_free char *parent = xstrdup(folder);
+    *strrchr(parent, '/') = '\0';
     rmdir(parent);
 }
 
-/* A folder that is there is in the way; when its keeper is dead it gives way. */
+/* The namespace may have to be made, and a folder that is there gives way when its keeper is dead. */
 static int move_folder(const char *from, const char *to, const char *name, struct error *err)
 {
-    cleanup_free char *parent = parent_of(to);
-    int result = folder_make(parent, 0700, err);
-    if (result < 0 || rename(from, to) == 0)
-        return result;
-    if (errno != ENOTEMPTY && errno != EEXIST)
-        return error_errno(err, errno, "cannot name the sandbox %s", name);
+    if (rename(from, to) == 0)
+        return 0;
     cleanup_fd int lock = claim(to, name, err);
     if (lock < 0)
         return lock;
-    result = folder_remove(to, err);
+    int result = folder_remove(to, err);
     if (result == 0 && rename(from, to) < 0)
         result = error_errno(err, errno, "cannot name the sandbox %s", name);
     return result;
@@ -120,7 +111,6 @@ int state_take_name(const char *namespace, const char *name, char **folder, stru
     int result = move_folder(*folder, path, name, err);
     if (result < 0)
         return result;
-    remove_parent(*folder);
     free(*folder);
     *folder = steal_pointer(&path);
     return 0;
@@ -130,9 +120,11 @@ void state_remove(const char *folder, int lock)
 {
     struct error ignored;
     cleanup_fd int open_gate = gate(&ignored);
+    cleanup_free char *ahead = home_path("sandboxes/" AHEAD);
     folder_remove(folder, &ignored);
     fd_close(lock);
     remove_parent(folder);
+    rmdir(ahead);
 }
 
 typedef void visit(const char *namespace, const char *name, const char *folder, void *context);
