@@ -18,9 +18,10 @@
 #define MAX_DEFAULT 16
 #define STOCK_MAX 256
 #define KINDS_MAX 8
-/* Demand is the most that was asked for in any tenth second of the last minute. */
-#define SPAN_MS 10000
-#define SPANS 6
+/* Demand is the most that was asked for in any second of the last minute: making one takes about as
+ * long. */
+#define SPAN_MS 1000
+#define SPANS 60
 /* Nothing is made until no start has come for so long, or it has been put off for too long. */
 #define QUIET_MS 50
 #define PATIENCE_MS 2000

@@ -236,12 +236,18 @@ def nothing_outlives_the_server(home):
 
 
 def sized_by_demand(home):
+    connections = []
     with PoolServer(home, size=1, max=3) as server:
         fill(server, 1)
-        for i in range(5):
-            server.start(f"box-{i}")
+        for i, connection in enumerate([server.connect() for _ in range(8)]):
+            server.send("sandbox.start", connection, sandbox=f"box-{i}",
+                        config={"image": "microsandbox/python"})
+            connections.append(connection)
+        for connection in connections:
+            assert "result" in connection.answer().json()
+            connection.close()
         server.await_counts(lambda counts: counts["stock"] == 3)
-        for i in range(5):
+        for i in range(8):
             server.stop(f"box-{i}")
 
 

@@ -62,12 +62,15 @@ class PoolServer:
         connection.socket.settimeout(START_SECONDS)
         return connection
 
-    def call(self, method, connection=None, **params):
+    def send(self, method, connection, **params):
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        connection = connection or self.connection
         connection.send("POST /api/v1/rpc HTTP/1.1\r\nHost: localhost\r\n"
                         "Content-Type: application/json\r\n"
                         f"Content-Length: {len(body.encode())}\r\n\r\n{body}")
+
+    def call(self, method, connection=None, **params):
+        connection = connection or self.connection
+        self.send(method, connection, **params)
         answer = connection.answer().json()
         if "error" in answer:
             raise RuntimeError(answer["error"])
