@@ -138,6 +138,7 @@ lint:
 bench: all
 	@tools/install-packages bubblewrap python3
 	@bench/run
+	@bench/pool
 
 install: all
 	install -D -m 0755 build/msb $(DESTDIR)$(PREFIX)/bin/msb

@@ -32,7 +32,7 @@
 static const char *const unified[] = {ROOT, NULL};
 static const char *const separate[] = {ROOT "/memory", ROOT "/pids", ROOT "/cpu", ROOT "/unified",
                                        NULL};
-#define CPU    2
+#define CPU 2
 #define BESIDE 3 /* limits nothing, so it need not be there */
 _Static_assert(sizeof separate / sizeof *separate == CGROUP_FOLDERS + 1, "one folder for each");
 

@@ -88,7 +88,8 @@ static void remove_parent(const char *folder)
     rmdir(parent);
 }
 
-/* The namespace may have to be made, and a folder that is there gives way when its keeper is dead. */
+/* The namespace may have to be made, and a folder that is there gives way when its keeper is dead.
+ */
 static int move_folder(const char *from, const char *to, const char *name, struct error *err)
 {
     if (rename(from, to) == 0)
