@@ -179,6 +179,7 @@ bench: all
 	@tools/install-packages bubblewrap crun golang-github-containers-common python3
 	@bench/run
 	@[ "$$(id -u)" -ne 0 ] || bench/jail
+	@bench/pool
 
 install: all library
 	install -D -m 0755 build/msb $(DESTDIR)$(PREFIX)/bin/msb

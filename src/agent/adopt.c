@@ -8,6 +8,7 @@
 #include "agent/identity.h"
 #include "agent/limits.h"
 #include "agent/machine.h"
+#include "agent/metrics.h"
 #include "agent/privileges.h"
 #include "agent/settings.h"
 #include "agent/zygote.h"
@@ -24,6 +25,7 @@ struct adoption {
     char *user;
     char **volumes;
     bool keeps; /* what is written outlives the machine */
+    uint64_t rehearsal;
     struct limits limits;
 };
 
@@ -58,6 +60,8 @@ static int take_field(void *owner, const struct field *field, struct error *err)
         return field_flag(field, &adoption->keeps, err);
     case TAG_VOLUME:
         return field_append_text(field, &adoption->volumes, err);
+    case TAG_REHEARSAL:
+        return field_number(field, &adoption->rehearsal, err);
     default:
         return limits_take(&adoption->limits, field, err);
     }
@@ -95,7 +99,8 @@ static int change_machine(const struct adoption *adoption, struct error *err)
 static int settle_in_jail(const struct adoption *adoption, struct error *err)
 {
     int result = identity_set(adoption->name, adoption->entropy, err);
-    privileges_settle();
+    if (!adoption->rehearsal)
+        privileges_settle();
     return result;
 }
 
@@ -174,6 +179,8 @@ static int adopt(struct adoption *adoption, const uint8_t *fields, uint32_t leng
     settings_replace(steal_pointer(&adoption->env), steal_pointer(&adoption->cwd),
                      steal_pointer(&adoption->user));
     tell_contexts(adoption, &changes);
+    if (adoption->rehearsal)
+        metrics_begin();
     return 0;
 }
 

@@ -88,8 +88,18 @@ int agent_greeting(int fd, int timeout_ms, char *kernel, size_t kernel_size, str
 int agent_call(int fd, uint8_t operation, const struct buf *fields, int timeout_ms,
                struct error *err)
 {
+    return agent_call_with(fd, operation, fields, NULL, timeout_ms, err);
+}
+
+int agent_call_with(int fd, uint8_t operation, const struct buf *fields, const char *input,
+                    int timeout_ms, struct error *err)
+{
     cleanup_buf struct buf out = {0};
     frame_append(&out, CALL_STREAM, FRAME_OPEN, operation, buf_data(fields), buf_length(fields));
+    if (input) {
+        frame_append(&out, CALL_STREAM, FRAME_DATA, CHANNEL_STDIN, input, strlen(input));
+        frame_append(&out, CALL_STREAM, FRAME_EOF, CHANNEL_STDIN, NULL, 0);
+    }
     ssize_t sent = send(fd, buf_data(&out), buf_length(&out), MSG_NOSIGNAL);
     if (sent != (ssize_t)buf_length(&out))
         return error_set(err, ERROR_UNAVAILABLE, "the machine takes no requests");

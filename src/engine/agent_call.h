@@ -10,3 +10,6 @@ int agent_greeting(int fd, int timeout_ms, char *kernel, size_t kernel_size, str
 /* Runs an operation that answers with nothing but its end. `fields` holds its arguments. */
 int agent_call(int fd, uint8_t operation, const struct buf *fields, int timeout_ms,
                struct error *err);
+/* The same with input; what it prints, which must be little, is dropped. */
+int agent_call_with(int fd, uint8_t operation, const struct buf *fields, const char *input,
+                    int timeout_ms, struct error *err);

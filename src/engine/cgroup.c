@@ -33,6 +33,7 @@
 static const char *const unified[] = {ROOT, NULL};
 static const char *const separate[] = {ROOT "/memory", ROOT "/pids", ROOT "/cpu", ROOT "/unified",
                                        NULL};
+#define CPU 2
 #define BESIDE 3 /* limits nothing, so it need not be there */
 _Static_assert(sizeof separate / sizeof *separate == CGROUP_FOLDERS + 1, "one folder for each");
 
@@ -123,6 +124,15 @@ void cgroup_limit_cpu(const struct cgroup *group, unsigned percent)
         put_number(group->folders[i], "cpu.cfs_period_us", CPU_PERIOD_US);
         put_number(group->folders[i], "cpu.cfs_quota_us", quota_us);
     }
+}
+
+/* The host's defaults are a weight of 100 and shares of 1024. */
+void cgroup_step_back(const struct cgroup *group, bool back)
+{
+    if (is_unified() && group->tree)
+        put_number(group->tree, "cpu.weight", back ? 10 : 100);
+    else if (group->folders[CPU])
+        put_number(group->folders[CPU], "cpu.shares", back ? 102 : 1024);
 }
 
 static char *make_group(const char *hierarchy)
@@ -282,6 +292,11 @@ bool cgroup_add(const struct cgroup *group, pid_t process)
     for (size_t i = 0; i < CGROUP_FOLDERS; i++)
         good &= !group->folders[i] || put(group->folders[i], "cgroup.procs", number);
     return good;
+}
+
+bool cgroup_kill(const struct cgroup *group)
+{
+    return group->tree && put(group->tree, "cgroup.kill", "1");
 }
 
 /* With the groups below, of which the kernel may still be letting go. */

@@ -44,11 +44,15 @@ void cgroup_delegate(const struct cgroup *group, uid_t user);
 int cgroup_freeze(const struct cgroup *group, bool frozen, struct error *err);
 /* How much processor time it may use, in percent of one processor. */
 void cgroup_limit_cpu(const struct cgroup *group, unsigned percent);
+/* When others want the processors too, it gets a tenth of what it would get otherwise. */
+void cgroup_step_back(const struct cgroup *group, bool back);
 /* Whether the limits on memory and processes are in force for what is in the group. */
 bool cgroup_holds(const struct cgroup *group, const struct cgroup_limits *limits);
 /* Moves a process in that was not born there. Version 1 takes its time over that: 10 ms and more.
  */
 bool cgroup_add(const struct cgroup *group, pid_t process);
+/* Kills everything in the group at once. Needs version 2 and a kernel that can; false otherwise. */
+bool cgroup_kill(const struct cgroup *group);
 /* Removes the group, whose processes are gone. */
 void cgroup_remove(struct cgroup *group);
 

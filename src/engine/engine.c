@@ -107,14 +107,27 @@ void machine_enclose(struct machine *machine)
     cgroup_limit_cpu(&machine->cgroup, machine->cpu_percent);
 }
 
+void machine_step_back(struct machine *machine, bool back)
+{
+    cgroup_step_back(&machine->cgroup, back);
+}
+
+static void reap(struct machine *machine)
+{
+    while (waitpid(machine->process, NULL, 0) < 0 && errno == EINTR) {
+    }
+    machine->process = -1;
+}
+
+/* A killed process runs no instruction of its own any more, even while the kernel is still taking
+ * its memory apart. Without a group that reaches all, what else is in there ends with the first. */
 void machine_kill(struct machine *machine)
 {
     if (machine->process <= 0)
         return;
     kill(machine->process, SIGKILL);
-    while (waitpid(machine->process, NULL, 0) < 0 && errno == EINTR) {
-    }
-    machine->process = -1;
+    if (!cgroup_kill(&machine->cgroup))
+        reap(machine);
 }
 
 /* The end of what the process wrote, on one line and without control characters. */
@@ -149,6 +162,8 @@ void machine_free(struct machine *machine)
     if (!machine)
         return;
     machine_kill(machine);
+    if (machine->process > 0)
+        reap(machine);
     fd_close(machine->exit);
     fd_close(machine->agent);
     fd_close(machine->words);

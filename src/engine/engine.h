@@ -93,7 +93,9 @@ int machine_save(struct machine *machine, const char *folder, struct error *err)
  * tens of milliseconds on such hosts, so it is for a thread of its own.
  */
 void machine_enclose(struct machine *machine);
-/* Ends the machine at once; afterwards it cannot act any more. */
+/* While others want the processors too, it gets little of them; needs machine_enclose before. */
+void machine_step_back(struct machine *machine, bool back);
+/* Ends the machine at once: it cannot act any more. What it held is given back a little later. */
 void machine_kill(struct machine *machine);
 /* Puts the machine's own reason into the error of something that failed because of it. */
 void machine_explain(struct machine *machine, struct error *err);

@@ -55,6 +55,7 @@ enum operation {
     OP_PAUSE,
     OP_RESUME,
     OP_SAVE, /* PATH, a folder of the host: writes the sandbox down; END carries STATUS */
+    OP_PREPARE, /* before OP_START: CONFIG without a name; ends when the machine waits for that */
 };
 
 /* The detail of FRAME_DATA and FRAME_EOF. */
@@ -126,4 +127,5 @@ enum tag {
     TAG_OPEN_FILES,   /* number, in ADOPT: how many each process may have open */
     TAG_KILLED,       /* text, in END: the process that was killed for want of memory */
     TAG_BENEATH,      /* number: 1 when PATH must lie below CWD, whatever links say */
+    TAG_REHEARSAL,    /* number, in RUN: 1 leaves no trace; in ADOPT: 1 says that another follows */
 };

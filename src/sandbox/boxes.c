@@ -58,13 +58,46 @@ static void box_free(struct box *box)
     struct box_waiter *for_end = steal_pointer(&box->for_end);
     free(box->namespace);
     free(box->name);
+    launch_free(&box->launch);
     uv_close((uv_handle_t *)&box->patience, on_timer_closed);
     tell(&for_end, NULL);
 }
 
+static void note_start(const struct box *box, const struct error *err)
+{
+    uint64_t duration_us = clock_monotonic_us() - box->began_us;
+    const struct log_field fields[] = {
+        {.name = "namespace", .text = box->namespace},
+        {.name = "sandbox", .text = box->name},
+        {.name = "duration_us", .number = (int64_t)duration_us},
+        {.name = err ? "error" : NULL, .text = err ? error_code_name(err->code) : ""},
+        {.name = err ? "reason" : NULL, .text = err ? err->message : ""},
+    };
+    if (box->boxes->started)
+        box->boxes->started(box, duration_us, err);
+    log_event(err ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+              err ? "a sandbox could not be started" : "a sandbox was started", fields,
+              sizeof fields / sizeof fields[0]);
+}
+
+static void fail_start(struct box *box, const struct error *err)
+{
+    note_start(box, err);
+    tell(&box->for_start, err);
+    box_free(box);
+}
+
 static void on_closed(struct sandbox_client *client)
 {
-    box_free(client->context);
+    struct error err;
+    struct box *box = client->context;
+    if (!box->starts_anew) {
+        box_free(box);
+        return;
+    }
+    box->starts_anew = false;
+    if (launcher_start_anew(box->boxes->launcher, &box->launch, &err) < 0)
+        fail_start(box, &err);
 }
 
 static int open_client(struct box *box, int fd, struct error *err)
@@ -157,27 +190,17 @@ struct box *boxes_find_starting(struct boxes *boxes, const char *namespace, cons
     return box && !box->is_ready ? box : NULL;
 }
 
-static void note_start(const struct box *box, const struct error *err)
-{
-    uint64_t duration_us = clock_monotonic_us() - box->began_us;
-    const struct log_field fields[] = {
-        {.name = "namespace", .text = box->namespace},
-        {.name = "sandbox", .text = box->name},
-        {.name = "duration_us", .number = (int64_t)duration_us},
-        {.name = err ? "error" : NULL, .text = err ? error_code_name(err->code) : ""},
-        {.name = err ? "reason" : NULL, .text = err ? err->message : ""},
-    };
-    if (box->boxes->started)
-        box->boxes->started(box, duration_us, err);
-    log_event(err ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
-              err ? "a sandbox could not be started" : "a sandbox was started", fields,
-              sizeof fields / sizeof fields[0]);
-}
-
 static void on_started(struct client_call *call, const struct outcome *outcome)
 {
     struct box *box = call->context;
     const struct error *err = outcome->error.code != ERROR_NONE ? &outcome->error : NULL;
+    box->starts_anew = err && box->launch.from_pool && err->code != ERROR_EXISTS;
+    if (box->starts_anew) {
+        log_info("what was made ahead for %s/%s failed: %s", box->namespace, box->name,
+                 err->message);
+        client_close(&box->client);
+        return;
+    }
     box->is_ready = !err;
     note_start(box, err);
     tell(&box->for_start, err);
@@ -198,9 +221,7 @@ static void on_launched(struct launch *launch, int fd, const struct error *failu
     struct box *box = launch->context;
     struct error err = *failure;
     if (fd < 0 || open_client(box, fd, &err) < 0) {
-        note_start(box, &err);
-        tell(&box->for_start, &err);
-        box_free(box);
+        fail_start(box, &err);
         return;
     }
     call_join(&box->client, &box->starting, LAUNCH_STREAM, &handlers, box);

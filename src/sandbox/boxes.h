@@ -41,6 +41,7 @@ struct box {
     bool is_pinging;
     unsigned proxied; /* connections to its ports that pass through the server */
     bool is_ready;    /* OP_START has ended well, or it was running already */
+    bool starts_anew; /* once this connection is closed */
     struct box_waiter *for_start;
     struct box_waiter *for_end;
     struct box *next;

@@ -376,3 +376,22 @@ int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, 
     int result = volumes_from_json(json_object_get(json, "volumes"), config, err);
     return result < 0 ? result : sandbox_config_network_from_json(json, config, err);
 }
+
+/* Whatever is not listed here makes another machine. */
+char *sandbox_config_machine_text(const struct sandbox_config *config)
+{
+    static const char *const given_later[] = {"user",        "workdir",  "env",          "volumes",
+                                              "ports",       "egress",   "output_limit", "idle_ms",
+                                              "lifetime_ms", "attached", "image",        NULL};
+    const char *image_user = config->image_user ? config->image_user : "root";
+    if (config->volume_count || (config->user && strcmp(config->user, image_user) != 0))
+        return NULL;
+    json_t *json = sandbox_config_to_json(config);
+    for (size_t i = 0; given_later[i]; i++)
+        json_object_del(json, given_later[i]);
+    json_object_set_new(json, "namespace", json_string(""));
+    json_object_set_new(json, "name", json_string(""));
+    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(json);
+    return text;
+}

@@ -93,6 +93,12 @@ int sandbox_config_set_egress(struct sandbox_config *config, const char *text, s
 /* The machine that fits; it borrows the strings. Volumes are left out. */
 struct machine_spec sandbox_config_machine(const struct sandbox_config *config);
 
+/*
+ * What of the settings shapes the machine and cannot be changed later, as settings in JSON without
+ * a name. A machine made from equal ones can be had ahead. NULL when none can serve; for free().
+ */
+char *sandbox_config_machine_text(const struct sandbox_config *config);
+
 json_t *sandbox_config_to_json(const struct sandbox_config *config);
 int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, struct error *err);
 

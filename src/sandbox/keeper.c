@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/progress.h"
+#include "base/wait.h"
 #include "engine/agent_call.h"
 #include "proto/fields.h"
 #include "proto/outcome.h"
@@ -28,6 +29,8 @@
 #include "sandbox/tunnel.h"
 
 #define REQUEST_MS 10000
+/* For a killed machine to be gone. */
+#define END_MS 5000
 #define ADOPT_MS 20000
 #define START_STREAM 1
 /* The machine's load is measured over at least this time. */
@@ -35,17 +38,30 @@
 
 /* ---- before the loop: blocking, cancelled when the owner goes away -------------------------- */
 
-/* The first frame on the owner's socket. What came behind it stays in `in`. */
-static int read_request(struct keeper *keeper, struct buf *in, struct error *err)
+/* Waits until the owner says something; nobody else matters while there is no sandbox. */
+static int await_owner(const struct keeper *keeper, int timeout_ms, struct error *err)
 {
-    uint64_t deadline = clock_monotonic_ms() + REQUEST_MS;
+    struct pollfd wait[] = {
+        {.fd = keeper->owner, .events = POLLIN},
+        {.fd = keeper->machine ? machine_exit(keeper->machine) : -1, .events = POLLIN},
+        {.fd = cancel_fd(), .events = POLLIN},
+    };
+    int ready = poll(wait, sizeof wait / sizeof wait[0], timeout_ms);
+    if (ready == 0)
+        return error_set(err, ERROR_TIMEOUT, "the keeper got no settings");
+    if (ready < 0 || wait[2].revents)
+        return cancel_error(err);
+    return wait[1].revents ? error_set(err, ERROR_UNAVAILABLE, "the machine ended") : 0;
+}
+
+int keeper_read_request(struct keeper *keeper, struct buf *in, int timeout_ms, struct error *err)
+{
     struct frame frame;
     int size;
     while ((size = frame_decode(in, &frame, err)) == 0) {
-        struct pollfd wait = {.fd = keeper->owner, .events = POLLIN};
-        uint64_t now = clock_monotonic_ms();
-        if (now >= deadline || poll(&wait, 1, (int)(deadline - now)) == 0)
-            return error_set(err, ERROR_TIMEOUT, "the keeper got no settings");
+        int result = await_owner(keeper, timeout_ms, err);
+        if (result < 0)
+            return result;
         ssize_t got = recv(keeper->owner, buf_reserve(in, 65536), 65536, 0);
         if (got <= 0)
             return cancel_error(err);
@@ -56,14 +72,18 @@ static int read_request(struct keeper *keeper, struct buf *in, struct error *err
     uint32_t at = 0;
     struct field field;
     json_t *json = NULL;
-    if (frame.type == FRAME_OPEN && frame.detail == OP_START && frame.stream == START_STREAM &&
-        fields_next(frame.payload, frame.length, &at, &field, err) > 0 && field.tag == TAG_CONFIG)
+    bool is_request = frame.type == FRAME_OPEN && frame.stream == START_STREAM &&
+                      (frame.detail == OP_START || frame.detail == OP_PREPARE);
+    if (is_request && fields_next(frame.payload, frame.length, &at, &field, err) > 0 &&
+        field.tag == TAG_CONFIG)
         json = json_loadb((const char *)field.bytes, field.length, 0, NULL);
+    sandbox_config_free(&keeper->config);
     int result = json ? sandbox_config_from_json(json, &keeper->config, err)
                       : error_set(err, ERROR_PROTOCOL, "the keeper got no settings");
     json_decref(json);
+    int operation = frame.detail;
     buf_consume(in, (size_t)size);
-    return result;
+    return result < 0 ? result : operation;
 }
 
 static int write_config(const struct keeper *keeper, struct error *err)
@@ -85,7 +105,7 @@ static void redirect_complaints(const struct keeper *keeper)
     log_set_writer(NULL);
 }
 
-static int start_machine(struct keeper *keeper, struct error *err)
+int keeper_start_machine(struct keeper *keeper, struct error *err)
 {
     const struct sandbox_config *config = &keeper->config;
     cleanup_free struct machine_volume *volumes = xcalloc(config->volume_count, sizeof *volumes);
@@ -104,8 +124,7 @@ static int start_machine(struct keeper *keeper, struct error *err)
     return engine->start(&spec, keeper->folder, &keeper->machine, err);
 }
 
-/* Makes the machine unlike its twins and gives it what was asked for. */
-static int adopt(struct keeper *keeper, struct error *err)
+int keeper_adopt(struct keeper *keeper, struct error *err)
 {
     const struct sandbox_config *config = &keeper->config;
     uint8_t entropy[64];
@@ -115,6 +134,8 @@ static int adopt(struct keeper *keeper, struct error *err)
     fields_add_bytes(&fields, TAG_ENTROPY, entropy, sizeof entropy);
     fields_add_number(&fields, TAG_REALTIME_US, clock_realtime_us());
     fields_add_text(&fields, TAG_NAME, config->name);
+    if (!keeper->is_named)
+        fields_add_number(&fields, TAG_REHEARSAL, 1);
     fields_add_number(&fields, TAG_OUTPUT_LIMIT, config->output_limit);
     fields_add_number(&fields, TAG_PROCESSES, config->processes);
     fields_add_number(&fields, TAG_OPEN_FILES, config->open_files);
@@ -143,14 +164,31 @@ static int adopt(struct keeper *keeper, struct error *err)
     return error_wrap(err, "the sandbox could not be set up");
 }
 
+/* In the folder that is ours by now. */
+int keeper_listen(struct keeper *keeper, struct error *err)
+{
+    redirect_complaints(keeper);
+    keeper->listening = state_listen(keeper->folder, err);
+    return keeper->listening < 0 ? -1 : 0;
+}
+
+static int take_name(struct keeper *keeper, struct error *err)
+{
+    const struct sandbox_config *config = &keeper->config;
+    keeper->is_named = true;
+    if (keeper->is_ahead)
+        return state_take_name(config->namespace, config->name, &keeper->folder, err);
+    keeper->lock = state_create(config->namespace, config->name, &keeper->folder, err);
+    return keeper->lock < 0 ? -1 : keeper_listen(keeper, err);
+}
+
 static int start(struct keeper *keeper, struct error *err)
 {
-    keeper->lock =
-        state_create(keeper->config.namespace, keeper->config.name, &keeper->folder, err);
-    if (keeper->lock < 0)
-        return keeper->lock;
-    redirect_complaints(keeper);
-    int result = origin_fetch(keeper, err);
+    keeper->started_us = clock_realtime_us();
+    keeper->began_us = keeper->load.time_us = clock_monotonic_us();
+    int result = take_name(keeper, err);
+    if (result == 0)
+        result = origin_fetch(keeper, err);
     if (result == 0)
         result = kept_open(&keeper->config, &keeper->disk, err);
     if (result == 0)
@@ -160,21 +198,19 @@ static int start(struct keeper *keeper, struct error *err)
     if (result == 0)
         result = output_log_open(&keeper->log, keeper->folder, err);
     if (result == 0)
-        result = keeper->listening = state_listen(keeper->folder, err);
-    if (result >= 0)
-        result = start_machine(keeper, err);
+        result = keeper->is_ahead ? ahead_wake(keeper, err) : keeper_start_machine(keeper, err);
     if (result == 0)
-        result = adopt(keeper, err);
+        result = keeper_adopt(keeper, err);
     origin_release(keeper);
     return result;
 }
 
-static void report_failure(const struct keeper *keeper, const struct error *err)
+void keeper_answer_owner(const struct keeper *keeper, const struct outcome *outcome)
 {
-    struct outcome outcome = outcome_error(err);
     cleanup_buf struct buf frames = {0};
-    outcome_append(&frames, START_STREAM, &outcome);
-    send(keeper->owner, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
+    outcome_append(&frames, START_STREAM, outcome);
+    if (send(keeper->owner, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL) < 0)
+        log_info("the owner did not wait for the start");
 }
 
 /* ---- the loop ---------------------------------------------------------------------------- */
@@ -194,6 +230,7 @@ static json_t *usage_to_json(struct keeper *keeper)
 {
     uint64_t now_us = clock_monotonic_us();
     struct machine_usage usage = machine_usage(keeper->machine);
+    usage.cpu_us -= keeper->cpu_us;
     measure_load(keeper, now_us, usage.cpu_us);
     return json_pack("{s:I, s:I, s:f, s:I}", "uptime_us", (json_int_t)(now_us - keeper->began_us),
                      "cpu_us", (json_int_t)usage.cpu_us, "cpu_percent", keeper->load.percent,
@@ -225,11 +262,9 @@ static void close_handle(uv_handle_t *handle, void *context)
         uv_close(handle, NULL);
 }
 
-/* Nothing of the sandbox is left when this returns. */
-static void clean_up(struct keeper *keeper)
+/* Another sandbox may have the name when this returns. */
+static void release_name(struct keeper *keeper)
 {
-    machine_free(keeper->machine);
-    keeper->machine = NULL;
     output_log_close(&keeper->log);
     fd_close(keeper->listening);
     publish_release(keeper);
@@ -237,18 +272,34 @@ static void clean_up(struct keeper *keeper)
         state_remove(keeper->folder, keeper->lock);
     free(keeper->folder);
     keeper->folder = NULL;
+}
+
+/*
+ * Returns the machine's memory and disk, which takes its time. The thread on the side goes by the
+ * machine's process id, which must stay its own meanwhile.
+ */
+static void release_machine(struct keeper *keeper)
+{
+    if (keeper->is_enclosing)
+        uv_thread_join(&keeper->enclosing);
+    machine_free(keeper->machine);
     free(steal_pointer(&keeper->disk));
     sandbox_config_free(&keeper->config);
 }
 
-/* The thread on the side goes by the machine's process id, which must stay its own meanwhile. */
 void keeper_kill_machine(struct keeper *keeper)
 {
-    if (keeper->is_enclosing)
-        uv_thread_join(&keeper->enclosing);
-    keeper->is_enclosing = false;
     save_break_off(keeper);
     machine_kill(keeper->machine);
+}
+
+/* Whoever has the name next gets the disk too: nothing may be on its way there any more. */
+static void await_end_of_writing(const struct keeper *keeper)
+{
+    struct error ignored;
+    int gone = machine_exit(keeper->machine);
+    if (keeper->disk)
+        wait_readable(&gone, 1, clock_monotonic_ms() + END_MS, "the machine", &ignored);
 }
 
 void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
@@ -269,7 +320,8 @@ void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
     tunnel_break_all(keeper);
     link_close(&keeper->agent);
     uv_walk(&keeper->loop, close_handle, NULL);
-    clean_up(keeper);
+    await_end_of_writing(keeper);
+    release_name(keeper);
     /* Clients see the end of the connection last: then the name is free again. */
     for (struct client *client = keeper->clients, *next; client; client = next) {
         next = client->next;
@@ -351,11 +403,9 @@ static void enclose(void *machine)
 static void greet_owner(struct keeper *keeper, const struct buf *early)
 {
     cleanup_free char *status = keeper_status(keeper);
-    cleanup_buf struct buf frames = {0};
-    outcome_append(&frames, START_STREAM, &(struct outcome){.status = status});
-    if (send(keeper->owner, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL) < 0)
-        log_info("the owner did not wait for the start");
-    keeper->is_enclosing = uv_thread_create(&keeper->enclosing, enclose, keeper->machine) == 0;
+    keeper_answer_owner(keeper, &(struct outcome){.status = status});
+    if (!keeper->is_ahead)
+        keeper->is_enclosing = uv_thread_create(&keeper->enclosing, enclose, keeper->machine) == 0;
     client_add(keeper, keeper->owner, true, early);
 }
 
@@ -374,26 +424,29 @@ int keeper_main(int owner_socket)
     cancel_install();
     keeper->owner = owner_socket;
     fcntl(keeper->owner, F_SETFD, FD_CLOEXEC);
-    keeper->started_us = clock_realtime_us();
-    keeper->began_us = keeper->load.time_us = clock_monotonic_us();
 
-    int result = read_request(keeper, &early, &err);
+    int result = keeper_read_request(keeper, &early, REQUEST_MS, &err);
     cancel_with_peer(keeper->owner);
-    if (result == 0)
+    if (result == OP_PREPARE)
+        result = ahead_prepare(keeper, &early, &err);
+    if (result == OP_START)
         result = start(keeper, &err);
     cancel_with_peer(-1);
     uv_loop_init(&keeper->loop);
     if (result == 0)
         result = watch_everything(keeper, &err);
     if (result < 0) {
-        report_failure(keeper, &err);
-        clean_up(keeper);
+        struct outcome failure = outcome_error(&err);
+        keeper_answer_owner(keeper, &failure);
+        release_name(keeper);
+        release_machine(keeper);
         return 1;
     }
     greet_owner(keeper, &early);
     /* Not to the loop's own end: it would wait for a name server that does not answer. */
     while (!(keeper->ending && !keeper->clients) && uv_run(&keeper->loop, UV_RUN_ONCE)) {
     }
+    release_machine(keeper);
     uv_loop_close(&keeper->loop);
     return 0;
 }

@@ -115,8 +115,11 @@ struct keeper {
     uv_signal_t terminate;
     uv_thread_t enclosing; /* machine_enclose, on the side */
     bool is_enclosing;
+    bool is_ahead;       /* its machine was made before anybody asked for it */
+    bool is_named;       /* somebody has */
     uint64_t started_us; /* since 1970 */
     uint64_t began_us;   /* the same by a clock that nobody sets */
+    uint64_t cpu_us;     /* what the machine had used by then */
     struct {
         uint64_t time_us, cpu_us; /* when it was measured */
         double percent;           /* of one processor, in the time before that */
@@ -178,8 +181,24 @@ int origin_fetch(struct keeper *keeper, struct error *err);
 /* The machine has started: it is not needed any more. */
 void origin_release(struct keeper *keeper);
 
-/* keeper.c */
-/* Ends the machine at once. */
+/* keeper_ahead.c: between the owner's OP_PREPARE and its OP_START. */
+/* Makes the machine and waits until somebody wants it: OP_START, or an error. */
+int ahead_prepare(struct keeper *keeper, struct buf *in, struct error *err);
+/* The machine, which gets its settings now, goes on at full speed. */
+int ahead_wake(struct keeper *keeper, struct error *err);
+
+/* keeper.c, before the loop: these block, and are cancelled when the owner goes away. */
+/* The next request on the owner's socket, whose settings are taken over: OP_PREPARE or OP_START.
+ * What came behind it stays in `in`. A negative timeout means none. */
+int keeper_read_request(struct keeper *keeper, struct buf *in, int timeout_ms, struct error *err);
+int keeper_listen(struct keeper *keeper, struct error *err);
+int keeper_start_machine(struct keeper *keeper, struct error *err);
+/* Makes the machine unlike its twins and gives it what was asked for. */
+int keeper_adopt(struct keeper *keeper, struct error *err);
+void keeper_answer_owner(const struct keeper *keeper, const struct outcome *outcome);
+
+/* keeper.c, the loop */
+/* Ends the machine at once: it cannot act any more. */
 void keeper_kill_machine(struct keeper *keeper);
 /* Ends the sandbox; the loop runs out afterwards. */
 void keeper_end(struct keeper *keeper, enum error_code code, const char *reason);

@@ -73,16 +73,13 @@ static _Noreturn void become_keeper(int socket, const char *name)
     _exit(keeper_main(OWNER_FD));
 }
 
-static int send_settings(int fd, const struct sandbox_config *config, struct error *err)
+static int send_settings(int fd, enum operation operation, const char *text, struct error *err)
 {
-    json_t *json = sandbox_config_to_json(config);
-    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
     cleanup_buf struct buf fields = {0}, frames = {0};
     fields_add_text(&fields, TAG_CONFIG, text);
     if (buf_length(&fields) > FRAME_MAX)
         return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
-    frame_append(&frames, LAUNCH_STREAM, FRAME_OPEN, OP_START, buf_data(&fields),
+    frame_append(&frames, LAUNCH_STREAM, FRAME_OPEN, (uint8_t)operation, buf_data(&fields),
                  buf_length(&fields));
     ssize_t sent = send(fd, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
     if (sent != (ssize_t)buf_length(&frames))
@@ -90,7 +87,8 @@ static int send_settings(int fd, const struct sandbox_config *config, struct err
     return 0;
 }
 
-int launch_keeper(const struct sandbox_config *config, struct error *err)
+/* Called `name` where processes are listed. */
+static int fork_keeper(const char *name, struct error *err)
 {
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) < 0)
@@ -98,13 +96,36 @@ int launch_keeper(const struct sandbox_config *config, struct error *err)
     cleanup_fd int ours = sockets[0], theirs = sockets[1];
     pid_t child = fork();
     if (child == 0)
-        become_keeper(theirs, config->name);
+        become_keeper(theirs, name);
     if (child < 0)
         return error_errno(err, errno, "cannot start a keeper");
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
     }
-    int result = send_settings(ours, config, err);
-    return result < 0 ? result : steal_fd(&ours);
+    return steal_fd(&ours);
+}
+
+int launch_hand_over(int keeper, const struct sandbox_config *config, struct error *err)
+{
+    json_t *json = sandbox_config_to_json(config);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return send_settings(keeper, OP_START, text, err);
+}
+
+int launch_keeper(const struct sandbox_config *config, struct error *err)
+{
+    cleanup_fd int keeper = fork_keeper(config->name, err);
+    if (keeper < 0 || launch_hand_over(keeper, config, err) < 0)
+        return -1;
+    return steal_fd(&keeper);
+}
+
+int launch_ahead(const char *machine_text, struct error *err)
+{
+    cleanup_fd int keeper = fork_keeper("made ahead", err);
+    if (keeper < 0 || send_settings(keeper, OP_PREPARE, machine_text, err) < 0)
+        return -1;
+    return steal_fd(&keeper);
 }
 
 int launch_copy(const struct launch_copy *copy, struct error *err)

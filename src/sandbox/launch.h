@@ -30,4 +30,13 @@ struct launch_copy {
 };
 int launch_copy(const struct launch_copy *copy, struct error *err);
 
+/*
+ * Starts a keeper ahead, whose machine has what sandbox_config_machine_text says. On the connection
+ * that is returned OP_PREPARE is under way as LAUNCH_STREAM; it ends when the machine waits for its
+ * settings. The keeper ends with the connection.
+ */
+int launch_ahead(const char *machine_text, struct error *err);
+/* Gives a keeper made ahead its settings: as after launch_keeper OP_START is under way. */
+int launch_hand_over(int keeper, const struct sandbox_config *config, struct error *err);
+
 #define LAUNCH_STREAM 1

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,21 +21,67 @@
 
 #define REQUEST_MAX 65536
 
-/* A request is an id and the settings as JSON, the answer an id and an error (code 0: none). */
+/* A request is this and the settings as JSON. */
+struct request {
+    uint64_t id;
+    uint64_t anew; /* 1: not from the pool */
+};
+
 struct answer {
     uint64_t id;
-    struct error err;
+    bool from_pool;
+    struct error err; /* code 0: none */
+};
+
+/* The launcher's other message: what is in the pool has changed. */
+struct notice {
+    struct pool_counts pool;
+};
+
+_Static_assert(sizeof(struct answer) != sizeof(struct notice), "told apart by their length");
+
+struct launcher_process {
+    int socket;          /* to the server */
+    struct pools *pools; /* NULL: there is none */
+    struct pool_counts told;
 };
 
 /* ---- the launcher's side ------------------------------------------------------------------- */
+
+static int read_settings(const char *text, struct sandbox_config *config, struct error *err)
+{
+    json_t *json = json_loads(text, 0, NULL);
+    int result = sandbox_config_from_json(json, config, err);
+    json_decref(json);
+    return result;
+}
+
+/* Only what is quick: an image that has to be built is for a process of its own. Copies and what
+ * keeps its files have machines of their own. */
+static int take_from_pool(struct pools *pools, const char *text)
+{
+    struct sandbox_config config;
+    struct image image = {0};
+    struct error ignored;
+    int fd = -1;
+    if (!pools)
+        return -1;
+    bool is_own = read_settings(text, &config, &ignored) < 0 || config.fork_of || config.snapshot ||
+                  config.keep;
+    if (!is_own && image_find(config.image, &image, &ignored) == 0) {
+        launch_apply_image(&config, &image);
+        fd = pools_take(pools, &config);
+    }
+    image_release(&image);
+    sandbox_config_free(&config);
+    return fd;
+}
 
 static int prepare_and_launch(const char *text, struct error *err)
 {
     struct sandbox_config config;
     struct image image = {0};
-    json_t *json = json_loads(text, 0, NULL);
-    int result = sandbox_config_from_json(json, &config, err);
-    json_decref(json);
+    int result = read_settings(text, &config, err);
     bool is_copy = result == 0 && (config.fork_of || config.snapshot);
     if (result == 0 && !is_copy)
         result = image_ensure(config.image, &image, err);
@@ -50,56 +98,81 @@ static int prepare_and_launch(const char *text, struct error *err)
     return result;
 }
 
-static _Noreturn void serve_one(int socket, const uint8_t *request, size_t length)
+static _Noreturn void launch_plainly(const struct launcher_process *self, struct answer *answer,
+                                     const char *text)
 {
-    struct answer answer = {0};
-    cleanup_free char *text =
-        xstrndup((const char *)request + sizeof answer.id, length - sizeof answer.id);
-    memcpy(&answer.id, request, sizeof answer.id);
+    if (self->pools)
+        pools_forget(self->pools);
     signal(SIGCHLD, SIG_DFL);
     progress_silence();
     title_set("msb server: starting a sandbox");
-    int fd = prepare_and_launch(text, &answer.err);
-    if (fdpass_send(socket, &answer, sizeof answer, fd) < 0)
+    int fd = prepare_and_launch(text, &answer->err);
+    if (fdpass_send(self->socket, answer, sizeof *answer, fd) < 0)
         log_warn("the server is gone; the sandbox goes on without it");
     _exit(0);
 }
 
-static void refuse_one(int socket, const uint8_t *request, int number)
+static void serve_one(const struct launcher_process *self, const char *request, size_t length)
 {
-    struct answer answer = {0};
-    memcpy(&answer.id, request, sizeof answer.id);
-    error_errno(&answer.err, number, "cannot start another process");
-    fdpass_send(socket, &answer, sizeof answer, -1);
+    struct request head;
+    memcpy(&head, request, sizeof head);
+    cleanup_free char *text = xstrndup(request + sizeof head, length - sizeof head);
+    cleanup_fd int fd = head.anew ? -1 : take_from_pool(self->pools, text);
+    struct answer answer = {.id = head.id, .from_pool = fd >= 0};
+    pid_t child = fd < 0 ? fork() : -1;
+    if (child == 0)
+        launch_plainly(self, &answer, text);
+    if (child > 0)
+        return;
+    if (fd < 0)
+        error_errno(&answer.err, errno, "cannot start another process");
+    fdpass_send(self->socket, &answer, sizeof answer, fd);
 }
 
+static void tell_counts(struct launcher_process *self)
+{
+    const struct pool_counts *now = pools_counts(self->pools);
+    if (memcmp(now, &self->told, sizeof *now) == 0)
+        return;
+    self->told = *now;
+    struct notice notice = {.pool = *now};
+    fdpass_send(self->socket, &notice, sizeof notice, -1);
+    log_info("pool: %" PRIu64 " in stock, %" PRIu64 " hits, %" PRIu64 " misses, %" PRIu64
+             " made, %" PRIu64 " dropped",
+             now->stock, now->hits, now->misses, now->made, now->dropped);
+}
+
+/* Ends with the server, and what was made ahead with it. */
 _Noreturn void launcher_main(void)
 {
-    static uint8_t request[REQUEST_MAX];
+    static char request[REQUEST_MAX];
     const int socket = LAUNCHER_FD;
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     signal(SIGCHLD, SIG_IGN);
     title_set("msb server: launcher");
+    struct launcher_process self = {.socket = socket, .pools = pools_open()};
     for (;;) {
-        ssize_t got = recv(socket, request, sizeof request, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < (ssize_t)sizeof(uint64_t))
+        struct pollfd wait[] = {{.fd = socket, .events = POLLIN},
+                                {.fd = self.pools ? pools_fd(self.pools) : -1, .events = POLLIN}};
+        poll(wait, 2, -1);
+        ssize_t got = recv(socket, request, sizeof request, MSG_DONTWAIT);
+        if (got >= 0 && got < (ssize_t)sizeof(struct request))
             _exit(0);
-        pid_t child = fork();
-        if (child == 0)
-            serve_one(socket, request, (size_t)got);
-        if (child < 0)
-            refuse_one(socket, request, errno);
+        if (got > 0)
+            serve_one(&self, request, (size_t)got);
+        else if (self.pools)
+            pools_tend(self.pools);
+        if (self.pools)
+            tell_counts(&self);
     }
 }
 
 /* ---- the server's side --------------------------------------------------------------------- */
 
-static void end_launch(struct launcher *launcher, uint64_t id, int fd, const struct error *err)
+static void end_launch(struct launcher *launcher, const struct answer *answer, int fd)
 {
     struct launch **at = &launcher->launches;
-    while (*at && (*at)->id != id)
+    while (*at && (*at)->id != answer->id)
         at = &(*at)->next;
     struct launch *launch = *at;
     if (!launch) {
@@ -107,7 +180,8 @@ static void end_launch(struct launcher *launcher, uint64_t id, int fd, const str
         return;
     }
     *at = launch->next;
-    launch->ended(launch, fd, err);
+    launch->from_pool = answer->from_pool;
+    launch->ended(launch, fd, &answer->err);
 }
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -117,29 +191,37 @@ static void on_handle_closed(uv_handle_t *handle)
 
 static void lose(struct launcher *launcher)
 {
-    struct error err;
-    error_set(&err, ERROR_UNAVAILABLE, "the process that starts sandboxes has ended");
-    error_hint(&err, "try again: there will be a new one");
+    struct answer none = {0};
+    error_set(&none.err, ERROR_UNAVAILABLE, "the process that starts sandboxes has ended");
+    error_hint(&none.err, "try again: there will be a new one");
     log_error("the launcher has ended; the next start makes a new one");
     uv_close((uv_handle_t *)steal_pointer(&launcher->poll), on_handle_closed);
     close(steal_fd(&launcher->fd));
-    while (launcher->launches)
-        end_launch(launcher, launcher->launches->id, -1, &err);
+    launcher->pool.stock = 0;
+    while (launcher->launches) {
+        none.id = launcher->launches->id;
+        end_launch(launcher, &none, -1);
+    }
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
     struct launcher *launcher = poll->data;
-    struct answer answer;
+    union {
+        struct answer answer;
+        struct notice notice;
+    } message;
     int fd;
-    ssize_t got = fdpass_receive(launcher->fd, &answer, sizeof answer, &fd);
+    ssize_t got = fdpass_receive(launcher->fd, &message, sizeof message, &fd);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (got != sizeof answer)
-        lose(launcher);
+    if (got == sizeof message.answer)
+        end_launch(launcher, &message.answer, fd);
+    else if (got == sizeof message.notice)
+        launcher->pool = message.notice.pool;
     else
-        end_launch(launcher, answer.id, fd, &answer.err);
+        lose(launcher);
 }
 
 static void on_launcher_exit(uv_process_t *process, int64_t status, int signal)
@@ -211,23 +293,42 @@ int launcher_open(struct launcher *launcher, uv_loop_t *loop, struct error *err)
     return make(launcher, err);
 }
 
-int launcher_start(struct launcher *launcher, struct launch *launch,
-                   const struct sandbox_config *config, struct error *err)
+static int send_request(struct launcher *launcher, struct launch *launch, bool anew,
+                        struct error *err)
 {
-    cleanup_buf struct buf request = {0};
+    struct buf *request = &launch->request;
     if (launcher->fd < 0 && make(launcher, err) < 0)
         return -1;
-    json_t *json = sandbox_config_to_json(config);
-    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
     launch->id = launcher->next_id++;
-    buf_append(&request, &launch->id, sizeof launch->id);
-    buf_append_text(&request, text);
-    if (buf_length(&request) > REQUEST_MAX)
+    const struct request head = {.id = launch->id, .anew = anew};
+    memcpy(buf_data(request), &head, sizeof head);
+    if (buf_length(request) > REQUEST_MAX)
         return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
-    if (fdpass_send(launcher->fd, buf_data(&request), buf_length(&request), -1) < 0)
+    if (fdpass_send(launcher->fd, buf_data(request), buf_length(request), -1) < 0)
         return error_errno(err, errno, "cannot reach the launcher");
     launch->next = launcher->launches;
     launcher->launches = launch;
     return 0;
+}
+
+int launcher_start(struct launcher *launcher, struct launch *launch,
+                   const struct sandbox_config *config, struct error *err)
+{
+    json_t *json = sandbox_config_to_json(config);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    const struct request head = {0};
+    buf_append(&launch->request, &head, sizeof head);
+    buf_append_text(&launch->request, text);
+    return send_request(launcher, launch, false, err);
+}
+
+int launcher_start_anew(struct launcher *launcher, struct launch *launch, struct error *err)
+{
+    return send_request(launcher, launch, true, err);
+}
+
+void launch_free(struct launch *launch)
+{
+    buf_free(&launch->request);
 }

@@ -16,6 +16,7 @@
 #include "engine/cgroup.h"
 
 #define BACKLOG 128
+#define AHEAD ".ahead"
 
 static char *folder_of(const char *namespace, const char *name)
 {
@@ -26,10 +27,9 @@ static char *folder_of(const char *namespace, const char *name)
 static int gate(struct error *err)
 {
     cleanup_free char *parent = home_path("sandboxes");
-    int result = folder_make(parent, 0700, err);
-    if (result < 0)
-        return error_hint(err, "set MSB_HOME to a folder you may write to");
     cleanup_free char *path = xasprintf("%s/.lock", parent);
+    if (!file_exists(path) && folder_make(parent, 0700, err) < 0)
+        return error_hint(err, "set MSB_HOME to a folder you may write to");
     return file_lock(path, true, err);
 }
 
@@ -39,12 +39,9 @@ static int take_lock(const char *folder, struct error *err)
     return file_lock(path, false, err);
 }
 
-int state_create(const char *namespace, const char *name, char **folder, struct error *err)
+/* Makes the folder unless it is there. ERROR_EXISTS when a keeper has it. */
+static int claim(const char *path, const char *name, struct error *err)
 {
-    cleanup_fd int open_gate = gate(err);
-    if (open_gate < 0)
-        return open_gate;
-    cleanup_free char *path = folder_of(namespace, name);
     int result = folder_make(path, 0700, err);
     if (result < 0)
         return result;
@@ -53,6 +50,16 @@ int state_create(const char *namespace, const char *name, char **folder, struct 
         error_set(err, ERROR_EXISTS, "a sandbox named %s is running already", name);
         return error_hint(err, "choose another --name, or end it with: msb stop %s", name);
     }
+    return lock;
+}
+
+int state_create(const char *namespace, const char *name, char **folder, struct error *err)
+{
+    cleanup_fd int open_gate = gate(err);
+    if (open_gate < 0)
+        return open_gate;
+    cleanup_free char *path = folder_of(namespace, name);
+    int lock = claim(path, name, err);
     if (lock < 0)
         return lock;
     /* What a dead keeper left. The lock file stays: it is ours now. */
@@ -66,6 +73,13 @@ int state_create(const char *namespace, const char *name, char **folder, struct 
     return lock;
 }
 
+int state_create_ahead(char **folder, struct error *err)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%d", (int)getpid());
+    return state_create(AHEAD, name, folder, err);
+}
+
 /* The namespace's folder goes with its last sandbox. */
 static void remove_parent(const char *folder)
 {
@@ -74,13 +88,44 @@ static void remove_parent(const char *folder)
     rmdir(parent);
 }
 
+/* The namespace may have to be made, and a folder that is there gives way when its keeper is dead.
+ */
+static int move_folder(const char *from, const char *to, const char *name, struct error *err)
+{
+    if (rename(from, to) == 0)
+        return 0;
+    cleanup_fd int lock = claim(to, name, err);
+    if (lock < 0)
+        return lock;
+    int result = folder_remove(to, err);
+    if (result == 0 && rename(from, to) < 0)
+        result = error_errno(err, errno, "cannot name the sandbox %s", name);
+    return result;
+}
+
+int state_take_name(const char *namespace, const char *name, char **folder, struct error *err)
+{
+    cleanup_fd int open_gate = gate(err);
+    if (open_gate < 0)
+        return open_gate;
+    cleanup_free char *path = folder_of(namespace, name);
+    int result = move_folder(*folder, path, name, err);
+    if (result < 0)
+        return result;
+    free(*folder);
+    *folder = steal_pointer(&path);
+    return 0;
+}
+
 void state_remove(const char *folder, int lock)
 {
     struct error ignored;
     cleanup_fd int open_gate = gate(&ignored);
+    cleanup_free char *ahead = home_path("sandboxes/" AHEAD);
     folder_remove(folder, &ignored);
     fd_close(lock);
     remove_parent(folder);
+    rmdir(ahead);
 }
 
 typedef void visit(const char *namespace, const char *name, const char *folder, void *context);
@@ -132,8 +177,10 @@ void state_sweep(void)
 {
     struct error ignored;
     cleanup_fd int open_gate = gate(&ignored);
-    if (open_gate >= 0)
+    if (open_gate >= 0) {
         visit_all(NULL, sweep_one, NULL);
+        visit_namespace(AHEAD, sweep_one, NULL);
+    }
     cgroup_sweep();
 }
 

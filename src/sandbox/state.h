@@ -10,7 +10,8 @@
  *   kept          of a copy: its copy of the disk that its original keeps
  *   origin/       of a copy, while it starts: what it starts from
  *
- * A folder whose lock can be taken has lost its keeper; sweeping removes it.
+ * A folder whose lock can be taken has lost its keeper; sweeping removes it. Keepers made ahead,
+ * which have no name yet, keep theirs in $MSB_HOME/sandboxes/.ahead, where no listing looks.
  */
 #pragma once
 
@@ -19,6 +20,10 @@
 
 /* Makes the folder and takes its lock, which is returned. ERROR_EXISTS when a keeper has it. */
 int state_create(const char *namespace, const char *name, char **folder, struct error *err);
+/* The same for this process' sandbox that has no name yet… */
+int state_create_ahead(char **folder, struct error *err);
+/* …and now gets one: the folder moves with all it holds, and its lock is still held. */
+int state_take_name(const char *namespace, const char *name, char **folder, struct error *err);
 /* Removes the folder and lets go of the lock. */
 void state_remove(const char *folder, int lock);
 

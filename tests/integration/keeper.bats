@@ -133,12 +133,24 @@ has_no_folder() {
     machine=$(status_of stopped machine_pid)
     run msb stop stopped
     assert_equal "$output" stopped
-    is_gone "$machine"
     has_no_folder stopped
+    within 5 is_gone "$machine"
     run --separate-stderr msb stop stopped
     assert_refused 125 "no running sandbox named stopped"
     run --separate-stderr msb stop
     assert_refused 2 "which sandbox"
+}
+
+@test "what was stopped does nothing any more" {
+    local folder=$BATS_TEST_TMPDIR/shared before
+    mkdir -m 0777 "$folder"
+    start_box busy -v "$folder:/data"
+    msb exec busy --background -- sh -c 'while :; do echo x >>/data/log; done' >&2
+    within 10 test -s "$folder/log"
+    msb stop busy >&2
+    before=$(stat -c %s "$folder/log")
+    sleep 0.3
+    assert_equal "$(stat -c %s "$folder/log")" "$before"
 }
 
 @test "stop --all ends everything" {

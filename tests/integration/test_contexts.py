@@ -97,6 +97,15 @@ class Several(ContextTest):
         self.assertEqual(self.agent.run("x").records()[0]["name"], "NameError")
 
     @unittest.skipUnless(shutil.which("node"), "node is not installed")
+    def test_rehearsals_leave_no_trace(self):
+        for language, code in (("python", "x = 1; print(x)\nx"), ("node", "console.log(1);1")):
+            if shutil.which({"python": "python3"}.get(language, language)):
+                rehearsal = self.agent.run(code, language, rehearsal=1)
+                self.assertEqual(rehearsal.end["exit_code"], 0)
+                self.assertEqual(self.agent.run("1", language).end["count"], 1)
+        left = self.agent.run("print('x' in globals(), len(In), Out)")
+        self.assertEqual(left.stdout, b"False 3 {1: 1}\n")
+
     def test_contexts_of_node(self):
         one = self.make("NodeJS", cwd="/usr", env=["COLOUR=blue"])
         two = self.make("ts")

@@ -226,6 +226,60 @@ static void json_that_lacks_something_is_refused(void **state)
     }
 }
 
+static void settings_given_later_make_no_other_machine(void **state)
+{
+    struct sandbox_config *config = *state;
+    struct error err;
+    cleanup_free char *plain = sandbox_config_machine_text(config);
+    assert_int_equal(sandbox_config_add_env(config, "SECRET=1", &err), 0);
+    assert_int_equal(sandbox_config_add_port(config, "0:80", &err), 0);
+    assert_int_equal(sandbox_config_set_egress(config, "example.org", &err), 0);
+    config->workdir = xstrdup("/tmp");
+    config->idle_ms = 1000;
+    config->lifetime_ms = 1000;
+    config->attached = true;
+    free(config->name);
+    config->name = xstrdup("other");
+    cleanup_free char *same = sandbox_config_machine_text(config);
+    assert_string_equal(same, plain);
+    assert_null(strstr(same, "SECRET"));
+}
+
+static void what_shapes_the_machine_makes_another(void **state)
+{
+    struct sandbox_config *config = *state;
+    unsigned *const numbers[] = {&config->cpus,     &config->memory_mb, &config->disk_mb,
+                                 &config->files,    &config->processes, &config->open_files,
+                                 &config->cpu_limit};
+    cleanup_free char *plain = sandbox_config_machine_text(config);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        (*numbers[i])++;
+        cleanup_free char *other = sandbox_config_machine_text(config);
+        assert_string_not_equal(other, plain);
+        (*numbers[i])--;
+    }
+    free(config->image_digest);
+    config->image_digest = xstrdup("sha256:1");
+    cleanup_free char *image = sandbox_config_machine_text(config);
+    assert_string_not_equal(image, plain);
+}
+
+static void folders_and_users_cannot_be_given_later(void **state)
+{
+    struct error err;
+    struct sandbox_config *config = *state;
+    config->image_user = xstrdup("user");
+    config->user = xstrdup("user");
+    cleanup_free char *same = sandbox_config_machine_text(config);
+    assert_non_null(same);
+    free(config->user);
+    config->user = xstrdup("root");
+    assert_null(sandbox_config_machine_text(config));
+    free(steal_pointer(&config->user));
+    assert_int_equal(sandbox_config_add_volume(config, "/tmp:/data", "/", &err), 0);
+    assert_null(sandbox_config_machine_text(config));
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, make_config, free_config)
 
 int main(void)
@@ -244,6 +298,9 @@ int main(void)
         test(variables_are_set_or_passed_on),
         test(json_carries_everything),
         test(json_that_lacks_something_is_refused),
+        test(settings_given_later_make_no_other_machine),
+        test(what_shapes_the_machine_makes_another),
+        test(folders_and_users_cannot_be_given_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

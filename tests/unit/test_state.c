@@ -115,6 +115,58 @@ static void stale_folder_is_taken_over_clean(void **state)
     state_remove(again, lock);
 }
 
+static void what_is_made_ahead_gets_its_name_later(void **state)
+{
+    struct error err;
+    cleanup_free char *folder = NULL, *second = NULL, *ahead = home_path("sandboxes/.ahead");
+    (void)state;
+    int lock = state_create_ahead(&folder, &err);
+    assert_true(lock >= 0);
+    int listener = state_listen(folder, &err);
+    assert_int_equal(count_of(NULL), 0);
+    state_sweep();
+    assert_int_equal(state_take_name("team", "box", &folder, &err), 0);
+    assert_int_equal(count_of("team"), 1);
+    int connection = state_connect("team", "box", &err);
+    assert_true(connection >= 0);
+    fd_close(connection);
+    assert_true(state_create("team", "box", &second, &err) < 0);
+    assert_int_equal(err.code, ERROR_EXISTS);
+    fd_close(listener);
+    state_remove(folder, lock);
+    assert_int_equal(count_of(NULL), 0);
+    assert_false(file_exists(ahead));
+}
+
+static void a_taken_name_is_left_alone(void **state)
+{
+    struct error err;
+    cleanup_free char *taken = NULL, *folder = NULL, *file = NULL;
+    (void)state;
+    int taken_lock = state_create("default", "box", &taken, &err);
+    int lock = state_create_ahead(&folder, &err);
+    assert_true(state_take_name("default", "box", &folder, &err) < 0);
+    assert_int_equal(err.code, ERROR_EXISTS);
+    assert_true(file_exists(folder));
+    file = xasprintf("%s/disk", taken);
+    assert_int_equal(file_write_atomic(file, "old", 3, 0600, &err), 0);
+    fd_close(taken_lock);
+    assert_int_equal(state_take_name("default", "box", &folder, &err), 0);
+    assert_false(file_exists(file));
+    state_remove(folder, lock);
+}
+
+static void sweep_takes_what_was_made_ahead(void **state)
+{
+    struct error err;
+    cleanup_free char *folder = NULL;
+    (void)state;
+    fd_close(state_create_ahead(&folder, &err));
+    assert_true(file_exists(folder));
+    state_sweep();
+    assert_false(file_exists(folder));
+}
+
 static void only_listeners_are_reached(void **state)
 {
     struct error err;
@@ -147,6 +199,9 @@ int main(void)
         cmocka_unit_test(sweep_takes_what_has_no_keeper),
         cmocka_unit_test(stale_folder_is_taken_over_clean),
         cmocka_unit_test(only_listeners_are_reached),
+        cmocka_unit_test(what_is_made_ahead_gets_its_name_later),
+        cmocka_unit_test(a_taken_name_is_left_alone),
+        cmocka_unit_test(sweep_takes_what_was_made_ahead),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);
 }

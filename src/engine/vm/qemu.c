@@ -48,7 +48,7 @@ static void add_processor(char ***argv, const struct machine_spec *spec, const c
     add(argv, "-accel", "%s", kvm ? "kvm" : "tcg,thread=multi,tb-size=128");
     /* Emulated wide vectors cost more than they bring: tcg gets the plain 64-bit baseline that
      * today's binary packages are compiled for. */
-    add(argv, "-cpu", "%s", kvm ? "host" : "Nehalem-v1");
+    add(argv, "-cpu", "%s", kvm ? "host" : "Nehalem-v1,+arat");
     add(argv, "-smp", "%u", spec->cpus);
 }
 

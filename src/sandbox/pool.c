@@ -1,0 +1,397 @@
+#include "sandbox/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "proto/outcome.h"
+#include "sandbox/launch.h"
+#include "sandbox/pool_memory.h"
+
+#define SIZE_DEFAULT 2
+#define MAX_DEFAULT 16
+#define STOCK_MAX 256
+#define KINDS_MAX 8
+/* Demand is the most that was asked for in any second of the last minute: making one takes about as
+ * long. */
+#define SPAN_MS 1000
+#define SPANS 60
+/* Nothing is made until no start has come for so long, or it has been put off for too long. */
+#define QUIET_MS 50
+#define PATIENCE_MS 2000
+#define FORGET_MS (10 * 60 * 1000)
+/* After trouble: memory was short, or one could not be made. */
+#define PAUSE_MS 30000
+
+/* All machines that can stand in for each other. */
+struct kind {
+    char *machine; /* what sandbox_config_machine_text says; NULL: not in use */
+    int stock[STOCK_MAX];
+    unsigned count;
+    unsigned demand[SPANS];
+    uint64_t span;     /* number of the newest of these */
+    uint64_t asked_ms; /* when it was last asked for */
+};
+
+struct pools {
+    int events; /* epoll of all below */
+    int timer;
+    int pressure; /* -1: the kernel does not tell */
+    unsigned size, max;
+    struct kind kinds[KINDS_MAX];
+    struct kind *maker_of; /* what is being made; NULL: nothing */
+    int making;
+    struct buf said;     /* by the one that is being made */
+    uint64_t quiet_ms;   /* nothing is made before that */
+    uint64_t lacking_ms; /* since when there are too few; 0: there are enough */
+    struct pool_counts counts;
+};
+
+/* ---- what there should be ------------------------------------------------------------------ */
+
+static unsigned setting(const char *name, unsigned otherwise)
+{
+    const char *text = getenv(name);
+    char *end;
+    unsigned long value = text ? strtoul(text, &end, 10) : 0;
+    if (!text || !text[0])
+        return otherwise;
+    if (*end) {
+        log_warn("%s is no number: \"%.20s\"; it is taken as %u", name, text, otherwise);
+        return otherwise;
+    }
+    return value < STOCK_MAX ? (unsigned)value : STOCK_MAX;
+}
+
+static void move_to_span(struct kind *kind, uint64_t now)
+{
+    uint64_t span = now / SPAN_MS;
+    if (span >= kind->span + SPANS)
+        kind->span = span - SPANS;
+    while (kind->span < span)
+        kind->demand[++kind->span % SPANS] = 0;
+}
+
+static unsigned wanted(const struct pools *pools, struct kind *kind, uint64_t now)
+{
+    unsigned peak = pools->size;
+    if (!kind->machine || now >= kind->asked_ms + FORGET_MS)
+        return 0;
+    move_to_span(kind, now);
+    for (size_t i = 0; i < SPANS; i++)
+        peak = kind->demand[i] > peak ? kind->demand[i] : peak;
+    return peak < pools->max ? peak : pools->max;
+}
+
+/* ---- what there is ------------------------------------------------------------------------- */
+
+static void watch(const struct pools *pools, int fd, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = fd};
+    epoll_ctl(pools->events, EPOLL_CTL_ADD, fd, &event);
+}
+
+static void unwatch(const struct pools *pools, int fd)
+{
+    epoll_ctl(pools->events, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* Its keeper sees that and ends. */
+static void drop(struct pools *pools, int fd)
+{
+    unwatch(pools, fd);
+    close(fd);
+}
+
+static int remove_from_stock(struct pools *pools, struct kind *kind, unsigned index)
+{
+    int fd = kind->stock[index];
+    kind->count--;
+    memmove(kind->stock + index, kind->stock + index + 1,
+            (kind->count - index) * sizeof kind->stock[0]);
+    pools->counts.stock--;
+    return fd;
+}
+
+static void shrink(struct pools *pools, struct kind *kind, unsigned count)
+{
+    while (kind->count > count) {
+        drop(pools, remove_from_stock(pools, kind, 0));
+        pools->counts.dropped++;
+    }
+}
+
+static void stop_making(struct pools *pools)
+{
+    drop(pools, pools->making);
+    pools->maker_of = NULL;
+    buf_free(&pools->said);
+}
+
+static void empty(struct pools *pools, uint64_t now)
+{
+    for (size_t i = 0; i < KINDS_MAX; i++)
+        shrink(pools, &pools->kinds[i], 0);
+    if (pools->maker_of)
+        stop_making(pools);
+    pools->quiet_ms = now + PAUSE_MS;
+    log_info("memory is short: nothing is made ahead for a while");
+}
+
+static void forget_kind(struct pools *pools, struct kind *kind)
+{
+    shrink(pools, kind, 0);
+    if (pools->maker_of == kind)
+        stop_making(pools);
+    free(kind->machine);
+    *kind = (struct kind){0};
+}
+
+/* Takes over the text. The one that was asked for longest ago makes room. */
+static struct kind *find_or_add(struct pools *pools, char *machine)
+{
+    struct kind *oldest = pools->kinds;
+    for (struct kind *kind = pools->kinds; kind < pools->kinds + KINDS_MAX; kind++) {
+        if (kind->machine && strcmp(kind->machine, machine) == 0) {
+            free(machine);
+            return kind;
+        }
+        if (kind->asked_ms < oldest->asked_ms)
+            oldest = kind;
+    }
+    forget_kind(pools, oldest);
+    oldest->machine = machine;
+    return oldest;
+}
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+static struct kind *find_lacking(struct pools *pools, uint64_t now)
+{
+    struct kind *found = NULL;
+    for (struct kind *kind = pools->kinds; kind < pools->kinds + KINDS_MAX; kind++) {
+        if (kind->count < wanted(pools, kind, now) && (!found || kind->asked_ms > found->asked_ms))
+            found = kind;
+    }
+    return found;
+}
+
+static void begin_making(struct pools *pools, struct kind *kind, uint64_t now)
+{
+    struct error err;
+    if (pool_memory_is_short()) {
+        empty(pools, now);
+        return;
+    }
+    pools->making = launch_ahead(kind->machine, &err);
+    if (pools->making < 0) {
+        log_warn("nothing can be made ahead: %s", err.message);
+        pools->quiet_ms = now + PAUSE_MS;
+        return;
+    }
+    pools->maker_of = kind;
+    watch(pools, pools->making, EPOLLIN);
+}
+
+/* 1: it is ready; 0: not yet; -1: it never will be. */
+static int hear_maker(struct pools *pools, struct error *err)
+{
+    struct frame frame;
+    struct outcome outcome;
+    ssize_t got = recv(pools->making, buf_reserve(&pools->said, 4096), 4096, MSG_DONTWAIT);
+    if (got <= 0)
+        return error_set(err, ERROR_UNAVAILABLE, "its keeper ended");
+    buf_commit(&pools->said, (size_t)got);
+    int size = frame_decode(&pools->said, &frame, err);
+    if (size <= 0)
+        return size;
+    int result = outcome_read(&frame, &outcome, err);
+    if (result == 0 && outcome.error.code != ERROR_NONE) {
+        *err = outcome.error;
+        result = -1;
+    }
+    outcome_free(&outcome);
+    return result < 0 ? -1 : 1;
+}
+
+static void go_on_making(struct pools *pools, uint64_t now)
+{
+    struct error err;
+    struct kind *kind = pools->maker_of;
+    int result = hear_maker(pools, &err);
+    if (result < 0) {
+        log_warn("nothing can be made ahead: %s", err.message);
+        stop_making(pools);
+        pools->quiet_ms = now + PAUSE_MS;
+    } else if (result > 0) {
+        kind->stock[kind->count++] = pools->making;
+        pools->maker_of = NULL;
+        buf_free(&pools->said);
+        pools->counts.made++;
+        pools->counts.stock++;
+    }
+}
+
+/* Nobody who waits says anything: it has ended. */
+static void lose(struct pools *pools, int fd)
+{
+    for (struct kind *kind = pools->kinds; kind < pools->kinds + KINDS_MAX; kind++) {
+        for (unsigned i = 0; i < kind->count; i++) {
+            if (kind->stock[i] != fd)
+                continue;
+            drop(pools, remove_from_stock(pools, kind, i));
+            pools->counts.dropped++;
+            return;
+        }
+    }
+}
+
+/* ---- the time ------------------------------------------------------------------------------ */
+
+static void wake_at(const struct pools *pools, uint64_t time_ms)
+{
+    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(time_ms / 1000),
+                                           .tv_nsec = (long)(time_ms % 1000) * 1000000}};
+    timerfd_settime(pools->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* When something changes by itself: demand is forgotten, then the whole kind. */
+static uint64_t next_change(const struct pools *pools, const struct kind *kind)
+{
+    return kind->asked_ms + (kind->count > pools->size ? (SPANS + 1) * SPAN_MS : FORGET_MS);
+}
+
+/* Gives up what is too much, begins to make what is missing, and decides when to look again. */
+static void plan(struct pools *pools, uint64_t now)
+{
+    uint64_t next = 0;
+    for (struct kind *kind = pools->kinds; kind < pools->kinds + KINDS_MAX; kind++) {
+        unsigned count = wanted(pools, kind, now);
+        shrink(pools, kind, count);
+        if (kind->machine && count == 0)
+            forget_kind(pools, kind);
+        else if (kind->machine && (!next || next_change(pools, kind) < next))
+            next = next_change(pools, kind);
+    }
+    struct kind *lacking = find_lacking(pools, now);
+    pools->lacking_ms = !lacking ? 0 : pools->lacking_ms ? pools->lacking_ms : now;
+    if (lacking && !pools->maker_of && now >= pools->quiet_ms)
+        begin_making(pools, lacking, now);
+    if (lacking && !pools->maker_of)
+        next = pools->quiet_ms;
+    wake_at(pools, next);
+}
+
+/* Work that somebody waits for goes first, within reason. */
+static void put_off(struct pools *pools, uint64_t now)
+{
+    uint64_t latest = (pools->lacking_ms ? pools->lacking_ms : now) + PATIENCE_MS;
+    uint64_t quiet = now + QUIET_MS < latest ? now + QUIET_MS : latest;
+    if (quiet > pools->quiet_ms)
+        pools->quiet_ms = quiet;
+}
+
+/* ---- for the launcher ---------------------------------------------------------------------- */
+
+struct pools *pools_open(void)
+{
+    unsigned size = setting("MSB_POOL_SIZE", SIZE_DEFAULT);
+    unsigned max = setting("MSB_POOL_MAX", size > MAX_DEFAULT ? size : MAX_DEFAULT);
+    if (size == 0 || max == 0)
+        return NULL;
+    struct pools *pools = xcalloc(1, sizeof *pools);
+    pools->size = size < max ? size : max;
+    pools->max = max;
+    pools->events = epoll_create1(EPOLL_CLOEXEC);
+    pools->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    pools->pressure = pool_memory_watch();
+    watch(pools, pools->timer, EPOLLIN);
+    if (pools->pressure >= 0)
+        watch(pools, pools->pressure, EPOLLPRI);
+    return pools;
+}
+
+int pools_fd(const struct pools *pools)
+{
+    return pools->events;
+}
+
+void pools_tend(struct pools *pools)
+{
+    struct epoll_event event;
+    uint64_t ticks, now = clock_monotonic_ms();
+    if (epoll_wait(pools->events, &event, 1, 0) < 1)
+        return;
+    if (event.data.fd == pools->pressure)
+        empty(pools, now);
+    else if (event.data.fd == pools->timer)
+        (void)!read(pools->timer, &ticks, sizeof ticks);
+    else if (pools->maker_of && event.data.fd == pools->making)
+        go_on_making(pools, now);
+    else
+        lose(pools, event.data.fd);
+    plan(pools, now);
+}
+
+static bool is_alive(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
+}
+
+/* The oldest that can still be had. */
+static int take(struct pools *pools, struct kind *kind, const struct sandbox_config *config)
+{
+    struct error ignored;
+    while (kind->count > 0) {
+        int fd = remove_from_stock(pools, kind, 0);
+        unwatch(pools, fd);
+        if (is_alive(fd) && launch_hand_over(fd, config, &ignored) == 0)
+            return fd;
+        close(fd);
+        pools->counts.dropped++;
+    }
+    return -1;
+}
+
+int pools_take(struct pools *pools, const struct sandbox_config *config)
+{
+    uint64_t now = clock_monotonic_ms();
+    char *machine = sandbox_config_machine_text(config);
+    if (!machine)
+        return -1;
+    struct kind *kind = find_or_add(pools, machine);
+    move_to_span(kind, now);
+    kind->demand[kind->span % SPANS]++;
+    kind->asked_ms = now;
+    int fd = take(pools, kind, config);
+    if (fd >= 0)
+        pools->counts.hits++;
+    else
+        pools->counts.misses++;
+    put_off(pools, now);
+    plan(pools, now);
+    return fd;
+}
+
+const struct pool_counts *pools_counts(const struct pools *pools)
+{
+    return &pools->counts;
+}
+
+void pools_forget(struct pools *pools)
+{
+    for (struct kind *kind = pools->kinds; kind < pools->kinds + KINDS_MAX; kind++) {
+        while (kind->count > 0)
+            close(kind->stock[--kind->count]);
+    }
+    if (pools->maker_of)
+        close(pools->making);
+    close(pools->events);
+}

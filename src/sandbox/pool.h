@@ -1,0 +1,39 @@
+/*
+ * Sandboxes made ahead, in the launcher: for every kind of machine that was asked for lately a
+ * number of keepers whose machines run already, warmed and paused, waiting for their settings.
+ *
+ * A start takes one; another is made in its place, one at a time and when no start has come for a
+ * moment. How many are kept follows demand, between MSB_POOL_SIZE (2; 0: no pool) and MSB_POOL_MAX
+ * (16). They are given up when memory runs short, and those of a kind that nobody asks for any more
+ * after ten minutes. A keeper made ahead ends with its connection, and so with the launcher.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sandbox/config.h"
+
+struct pool_counts {
+    uint64_t stock;   /* waiting now */
+    uint64_t hits;    /* starts that took one */
+    uint64_t misses;  /* starts that could have, had there been one */
+    uint64_t made;    /* since the server started */
+    uint64_t dropped; /* of these: given up, or died while they waited */
+};
+
+struct pools;
+
+/* NULL when there is to be none. */
+struct pools *pools_open(void);
+/* Readable when pools_tend has something to do. */
+int pools_fd(const struct pools *pools);
+void pools_tend(struct pools *pools);
+/*
+ * The connection to a keeper that was made ahead and has these settings now, OP_START under way as
+ * after launch_keeper; the caller's. -1: there is none, and a plain start is to be made.
+ */
+int pools_take(struct pools *pools, const struct sandbox_config *config);
+const struct pool_counts *pools_counts(const struct pools *pools);
+/* In a forked child: the connections are the parent's alone. */
+void pools_forget(struct pools *pools);

@@ -1,0 +1,269 @@
+"""Sandboxes from the pool: each handed out once, unlike every other, with the settings asked for.
+
+    pool.py HOME TEST…
+
+MSB_ENGINE chooses what isolates them.
+"""
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+from http_server import MSB
+from keeper_client import Keeper
+from pool_server import PoolServer
+
+TRAITS = """
+import json, os, random, socket, uuid, numpy, tempfile
+print(json.dumps([open("/etc/machine-id").read(), socket.gethostname(), random.random(),
+                  os.urandom(8).hex(), str(uuid.uuid4()), float(numpy.random.rand()),
+                  next(tempfile._get_candidate_names())]))
+"""
+ROUNDS = {"jail": 100, "vm": 6}[os.environ.get("MSB_ENGINE", "vm")]
+
+
+def traits_of(server, name, **where):
+    return server.run(name, TRAITS.replace('"', "'"), **where)
+
+
+def check(actual, expected):
+    assert actual == expected, f"{actual!r} instead of {expected!r}"
+
+
+def keepers_ahead(home):
+    try:
+        return [int(pid) for pid in os.listdir(os.path.join(home, "sandboxes", ".ahead"))]
+    except FileNotFoundError:
+        return []
+
+
+def fill(server, count):
+    """Asks for a sandbox, so that the pool knows what is wanted, and waits until it has that."""
+    server.start("first")
+    server.stop("first")
+    server.await_counts(lambda counts: counts["stock"] >= count)
+
+
+def status_of(home, name, namespace="default"):
+    with Keeper(home, name, namespace) as keeper:
+        return keeper.status()
+
+
+def is_gone(pid):
+    try:
+        os.kill(pid, 0)
+        return False
+    except ProcessLookupError:
+        return True
+
+
+def await_gone(pids):
+    """They end by themselves; 20 seconds are for a host that is busy."""
+    wait = threading.Event()
+    for _ in range(400):
+        if all(map(is_gone, pids)):
+            return
+        wait.wait(0.05)
+    raise AssertionError(f"still there: {[pid for pid in pids if not is_gone(pid)]}")
+
+
+def drained_again_and_again(home):
+    """As often as asked for: never one twice, never two alike, and always full again."""
+    seen, keepers = set(), set()
+    with PoolServer(home, size=2, max=2) as server:
+        fill(server, 2)
+        for i in range(ROUNDS):
+            before = server.counts
+            server.start("one")
+            server.start("two")
+            for name in ("one", "two"):
+                traits = eval(traits_of(server, name))
+                assert traits[1] == name, traits
+                for trait in traits[:1] + traits[2:]:
+                    assert trait not in seen, (trait, seen)
+                    seen.add(trait)
+                keepers.add(status_of(home, name)["keeper_pid"])
+                server.stop(name)
+            server.await_counts(lambda counts: counts["stock"] == 2
+                                and counts["hits"] >= before["hits"] + 2)
+        check(server.counts["hits"], 2 * ROUNDS)
+        check(server.counts["misses"], 1)
+    check(len(keepers), 2 * ROUNDS)
+
+
+def many_at_once(home):
+    """More than there are in stock: nobody gets another's, nobody gets an error."""
+    count, outputs = 6, {}
+
+    def use(i):
+        connection = server.connect()
+        server.start(f"box-{i}", connection, envs=[f"NUMBER={i}"])
+        outputs[i] = server.run(f"box-{i}", "import os; print(os.environ['NUMBER'], open('/etc/machine-id').read())",
+                                connection).split()
+        connection.close()
+    with PoolServer(home, size=3, max=3) as server:
+        fill(server, 3)
+        threads = [threading.Thread(target=use, args=(i,)) for i in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        check({i: int(output[0]) for i, output in outputs.items()}, {i: i for i in range(count)})
+        check(len({output[1] for output in outputs.values()}), count)
+        check(len({status_of(home, f"box-{i}")["keeper_pid"] for i in range(count)}), count)
+        for i in range(count):
+            server.stop(f"box-{i}")
+        assert server.counts["hits"] >= 3 and server.counts["misses"] >= 2, server.counts
+
+
+def settings_reach_it(home):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with PoolServer(home, size=1, max=1) as server:
+        fill(server, 1)
+        server.start("box", namespace="team", envs=["COLOR=blue", "PATH=/opt:/usr/bin:/bin"],
+                     workdir="/tmp", ports=[f"{port}:8000"])
+        check(server.counts["hits"], 1)
+        check(server.run("box", "import os, socket\nprint(os.environ['COLOR'], os.environ['PATH'], "
+                         "os.getcwd(), socket.gethostname(), os.getuid())", namespace="team"),
+              "blue /opt:/usr/bin:/bin /tmp box 1000")
+        result = server.call("sandbox.command.run", sandbox="box", namespace="team", command="sh",
+                             args=["-c", "echo $COLOR $(pwd) $(hostname)"])
+        check(result["output"], [{"stream": "stdout", "text": "blue /tmp box"}])
+        server.run("box", "import http.server, threading\n"
+                   "s = http.server.HTTPServer(('127.0.0.1', 8000), http.server.SimpleHTTPRequestHandler)\n"
+                   "threading.Thread(target=s.serve_forever, daemon=True).start()", namespace="team")
+        with socket.create_connection(("127.0.0.1", port), 20) as connection:
+            connection.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.0 200"), "no server at the port"
+        status = status_of(home, "box", "team")
+        check((status["namespace"], status["name"], status["workdir"]), ("team", "box", "/tmp"))
+        assert status["uptime_us"] < 60e6 and status["cpu_us"] >= 0, status
+        check(subprocess.run([MSB, "ps", "--namespace", "default", "--json"], check=True,
+                             capture_output=True, text=True).stdout.strip(), "[]")
+        server.stop("box", namespace="team")
+
+
+def no_trace_of_rehearsals(home):
+    with PoolServer(home, size=1, max=1) as server:
+        fill(server, 1)
+        server.start("box")
+        check(server.counts["hits"], 1)
+        answer = server.call("sandbox.repl.run", sandbox="box", language="python",
+                             code="print(len(In), Out, '_' in globals(), sorted(globals()))")
+        plain = subprocess.run([MSB, "exe", "python", "-c",
+                                "print(len(In), Out, '_' in globals(), sorted(globals()))"],
+                               check=True, capture_output=True, text=True).stdout.strip()
+        check(answer["output"], [{"stream": "stdout", "text": plain}])
+        check(server.run("box", "1/0").count("<call-2>"), 1)
+        with Keeper(home, "box") as keeper:
+            check(keeper.run("1")[1]["count"], 3)
+        check(os.path.getsize(os.path.join(home, "sandboxes/default/box/output.log")) > 0, True)
+        server.stop("box")
+
+
+def other_machines_are_started_plainly(home):
+    with PoolServer(home, size=1, max=1) as server:
+        fill(server, 1)
+        server.start("big", memory=1536)
+        check(server.counts["hits"], 0)
+        check(status_of(home, "big")["memory_mb"], 1536)
+        server.start("box")
+        server.await_counts(lambda counts: counts["hits"] == 1)
+        server.stop("big")
+        server.stop("box")
+
+
+def names_that_are_taken(home):
+    with PoolServer(home, size=1, max=1) as server:
+        fill(server, 1)
+        subprocess.run([MSB, "exe", "python", "--detach", "--name", "box", "--", "true"], check=True)
+        check(server.start("box"), "Sandbox box started successfully")
+        server.stop("box")
+        server.start("box")
+        check(server.counts["hits"], 1)
+        refused = subprocess.run([MSB, "exe", "python", "--name", "box", "--", "true"],
+                                 capture_output=True, text=True)
+        assert refused.returncode == 125 and "running already" in refused.stderr, refused
+        server.stop("box")
+
+
+def the_dead_are_skipped(home):
+    with PoolServer(home, size=2, max=2) as server:
+        fill(server, 2)
+        for pid in keepers_ahead(home):
+            os.kill(pid, signal.SIGKILL)
+        server.await_counts(lambda counts: counts["dropped"] == 2)
+        server.start("box")
+        check(server.run("box", "print(6*7)"), "42")
+        server.stop("box")
+
+
+def one_that_dies_when_it_is_taken(home):
+    """Its keeper gets the settings and never answers: the start is made anew."""
+    with PoolServer(home, size=1, max=1) as server:
+        fill(server, 1)
+        keeper = keepers_ahead(home)[0]
+        os.kill(keeper, signal.SIGSTOP)
+        starting = threading.Thread(target=server.start, args=("box",))
+        starting.start()
+        server.await_counts(lambda counts: counts["hits"] == 1)
+        os.kill(keeper, signal.SIGKILL)
+        starting.join(60)
+        check(server.run("box", "print(6*7)"), "42")
+        server.stop("box")
+
+
+def nothing_outlives_the_server(home):
+    for victim in ("stop", "server", "launcher"):
+        server = PoolServer(home, size=2, max=2)
+        fill(server, 2)
+        keepers = keepers_ahead(home)
+        check(len(keepers), 2)
+        pid = server.process.pid
+        if victim == "launcher":
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+                pid = int(children.read().split()[0])
+        if victim != "stop":
+            os.kill(pid, signal.SIGKILL)
+            await_gone(keepers)
+        server.__exit__()
+        await_gone(keepers)
+
+
+def sized_by_demand(home):
+    connections = []
+    with PoolServer(home, size=1, max=3) as server:
+        fill(server, 1)
+        for i, connection in enumerate([server.connect() for _ in range(8)]):
+            server.send("sandbox.start", connection, sandbox=f"box-{i}",
+                        config={"image": "microsandbox/python"})
+            connections.append(connection)
+        for connection in connections:
+            assert "result" in connection.answer().json()
+            connection.close()
+        server.await_counts(lambda counts: counts["stock"] == 3)
+        for i in range(8):
+            server.stop(f"box-{i}")
+
+
+def turned_off(home):
+    with PoolServer(home, size=0) as server:
+        server.start("box")
+        check(server.run("box", "print(6*7)"), "42")
+        check((server.counts["misses"], keepers_ahead(home)), (0, []))
+        server.stop("box")
+
+
+def main():
+    home = sys.argv[1]
+    os.environ["MSB_HOME"] = home
+    for name in sys.argv[2:]:
+        globals()[re.sub(r"\W", "_", name)](home)
+
+
+main()

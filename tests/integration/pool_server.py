@@ -1,0 +1,96 @@
+"""A server with a pool, for tests and benchmarks: requests on one connection, and what the pool has."""
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+
+from http_server import MSB, PATIENCE, Connection
+
+NUMBERS = re.compile(r"pool: (\d+) in stock, (\d+) hits, (\d+) misses, (\d+) made, (\d+) dropped")
+
+# A start may have to build a template, and the host may be busy.
+START_SECONDS = 90
+
+
+class PoolServer:
+    def __init__(self, home, **settings):
+        environment = dict(os.environ, MSB_HOME=home, MSB_LOG="info",
+                           **{f"MSB_POOL_{name.upper()}": str(value) for name, value in settings.items()})
+        self.home = home
+        self.process = subprocess.Popen([MSB, "server", "start", "--dev", "--port", "0"],
+                                        env=environment, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline().strip().rpartition(":")[2])
+        self.counts = {"stock": 0, "hits": 0, "misses": 0, "made": 0, "dropped": 0}
+        self.lines = []
+        self.changed = threading.Condition()
+        self.reader = threading.Thread(target=self.read_log, daemon=True)
+        self.reader.start()
+        self.connection = self.connect()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.connection.close()
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def read_log(self):
+        for line in self.process.stderr:
+            found = NUMBERS.search(line)
+            with self.changed:
+                self.lines.append(line)
+                if found:
+                    self.counts = dict(zip(self.counts, map(int, found.groups())))
+                self.changed.notify_all()
+
+    def await_counts(self, is_so, seconds=120):
+        """What the pool has, once it is so."""
+        with self.changed:
+            if not self.changed.wait_for(lambda: is_so(self.counts), seconds):
+                raise TimeoutError(f"{self.counts} {''.join(self.lines[-20:])}")
+            return self.counts
+
+    def connect(self):
+        connection = Connection(self.port)
+        connection.socket.settimeout(START_SECONDS)
+        return connection
+
+    def send(self, method, connection, **params):
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        connection.send("POST /api/v1/rpc HTTP/1.1\r\nHost: localhost\r\n"
+                        "Content-Type: application/json\r\n"
+                        f"Content-Length: {len(body.encode())}\r\n\r\n{body}")
+
+    def call(self, method, connection=None, **params):
+        connection = connection or self.connection
+        self.send(method, connection, **params)
+        answer = connection.answer().json()
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer["result"]
+
+    def start(self, name, connection=None, namespace="default", **config):
+        config.setdefault("image", "microsandbox/python")
+        return self.call("sandbox.start", connection, sandbox=name, namespace=namespace, config=config)
+
+    def run(self, name, code, connection=None, namespace="default", language="python"):
+        """What the code printed."""
+        result = self.call("sandbox.repl.run", connection, sandbox=name, namespace=namespace,
+                           language=language, code=code)
+        return "\n".join(line["text"] for line in result["output"])
+
+    def stop(self, name, connection=None, namespace="default"):
+        return self.call("sandbox.stop", connection, sandbox=name, namespace=namespace)
+
+
+def elapsed_ms(call, *args, **named):
+    began = time.monotonic()
+    call(*args, **named)
+    return (time.monotonic() - began) * 1000
