@@ -133,6 +133,20 @@ static void show_number(struct page *page, const char *name, const char *type, c
     buf_printf(&page->text, "%s %.15g\n", name, value);
 }
 
+static void show_pool(struct page *page, const struct pool_counts *pool)
+{
+    show_number(page, "msb_pool_stock", "gauge", "Sandboxes made ahead that wait.",
+                (double)pool->stock);
+    show_number(page, "msb_pool_hits_total", "counter", "Starts that took one of them.",
+                (double)pool->hits);
+    show_number(page, "msb_pool_misses_total", "counter", "Starts that found none.",
+                (double)pool->misses);
+    show_number(page, "msb_pool_made_total", "counter", "Sandboxes made ahead so far.",
+                (double)pool->made);
+    show_number(page, "msb_pool_dropped_total", "counter", "Of these, given up or dead.",
+                (double)pool->dropped);
+}
+
 static void show_server(struct page *page)
 {
     const struct server *server = page->server;
@@ -140,6 +154,7 @@ static void show_server(struct page *page)
     begin(page, "msb_build_info", "gauge", "The version of the server.");
     buf_printf(&page->text, "msb_build_info{version=\"%s\"} 1\n", MSB_VERSION);
     show_number(page, "msb_uptime_seconds", "gauge", "How long the server has run.", uptime);
+    show_pool(page, &server->launcher.pool);
     show_number(page, "msb_connections", "gauge", "Open connections.",
                 (double)server->http.connection_count);
     show_number(page, "msb_connections_total", "counter", "Connections so far.",
