@@ -77,8 +77,9 @@ $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
                  libarchive-dev libssl-dev libhttp-parser-dev libsqlite3-dev libyaml-dev \
                  libcurl4-openssl-dev
-RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
-TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux iproute2
+RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap libcurl4
+TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux iproute2 \
+                 docker-registry skopeo umoci apache2-utils busybox-static zstd
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
 quickstart:

@@ -57,4 +57,6 @@ int report_error(const struct error *err, int exit_code);
 
 extern const struct command exe_command, exec_command, prepare_command, ps_command, stop_command,
     contexts_command, metrics_command, packages_command, doctor_command, version_command,
-    server_start_command, server_stop_command, server_status_command, server_keygen_command;
+    server_start_command, server_stop_command, server_status_command, server_keygen_command,
+    pull_command, images_command, rmi_command, image_inspect_command, image_import_command,
+    image_export_command, login_command, logout_command, unpack_command;

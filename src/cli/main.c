@@ -10,10 +10,12 @@
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
-    &exe_command,           &exec_command,          &ps_command,           &stop_command,
-    &contexts_command,      &metrics_command,       &packages_command,     &prepare_command,
-    &doctor_command,        &version_command,       &server_start_command, &server_stop_command,
-    &server_status_command, &server_keygen_command,
+    &exe_command,         &exec_command,          &ps_command,
+    &stop_command,        &contexts_command,      &metrics_command,
+    &packages_command,    &prepare_command,       &pull_command,
+    &doctor_command,      &version_command,       &server_start_command,
+    &server_stop_command, &server_status_command, &server_keygen_command,
+    &unpack_command,
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
@@ -48,8 +50,10 @@ static void print_overview(FILE *to)
     fprintf(to, "Usage: msb COMMAND [OPTIONS]\n\n"
                 "Runs code that nobody trusts, in machines of its own that start in an instant.\n\n"
                 "Commands:\n");
-    for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(to, "  %-13s %s\n", commands[i]->name, commands[i]->summary);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (commands[i]->summary)
+            fprintf(to, "  %-13s %s\n", commands[i]->name, commands[i]->summary);
+    }
     fprintf(to, "\n\"msb COMMAND --help\" explains a command. A first run:\n"
                 "  msb exe python -c 'print(6*7)'\n\n"
                 "Environment:\n"
