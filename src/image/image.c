@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "image/build.h"
+#include "image/oci/archive.h"
 #include "image/oci/blobs.h"
 #include "image/oci/pull.h"
 #include "image/recipes.h"
@@ -129,4 +130,20 @@ int image_remove(const char *reference, uint64_t *freed, struct error *err)
     if (result == 0)
         *freed += blobs_collect();
     return result;
+}
+
+int image_import(const char *path, const char *name, const char *tag, struct image *image,
+                 struct error *err)
+{
+    cleanup_free char *full = NULL;
+    *image = (struct image){0};
+    int result = archive_import(path, name, tag, &full, err);
+    return result < 0 ? result : store_load(full, image, NULL, err);
+}
+
+int image_export(const char *reference, int fd, struct error *err)
+{
+    cleanup_free char *full = NULL;
+    int result = reference_normalize(reference, &full, err);
+    return result < 0 ? result : archive_export(full, fd, err);
 }

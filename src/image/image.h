@@ -40,6 +40,10 @@ int image_pull(const char *reference, bool insecure, struct image *image, bool *
                struct error *err);
 /* Forgets the name, and frees what no other name needs; *freed in bytes. */
 int image_remove(const char *reference, uint64_t *freed, struct error *err);
+/* From an archive or a folder, and to an archive: see image/oci/archive.h. */
+int image_import(const char *path, const char *name, const char *tag, struct image *image,
+                 struct error *err);
+int image_export(const char *reference, int fd, struct error *err);
 void image_release(struct image *image);
 /* The references in the store, sorted; for strv_free. */
 int image_list(char ***references, struct error *err);

@@ -136,7 +136,7 @@ int registry_explain(const struct registry *registry, const struct transfer *tra
     if (transfer->err.code) {
         *err = transfer->err;
         error_wrap(err, "cannot get %s from the registry %s", what, registry->name);
-        if (registry->plain)
+        if (registry->plain || err->code == ERROR_UNAVAILABLE)
             return error_hint(err, "check the network and the name of the registry");
         return error_hint(err,
                           "check the network and the name; a registry without TLS has to be named: "
