@@ -65,13 +65,23 @@ static void remember_hosts(void)
     image_hosts = xstrdup(buf_text(&lines));
 }
 
+/* A link that leads to no folder gives way, and so does a file. */
+static int make_etc(struct error *err)
+{
+    struct stat status;
+    if (stat("/etc", &status) == 0 && S_ISDIR(status.st_mode))
+        return 0;
+    unlink("/etc");
+    return folder_make("/etc", 0755, err);
+}
+
 static int set_up(struct error *err)
 {
     if (image_hosts)
         return 0;
     int result = folder_make(FOLDER, 0755, err);
     if (result == 0)
-        result = folder_make("/etc", 0755, err);
+        result = make_etc(err);
     if (result < 0)
         return result;
     remember_hosts();

@@ -156,6 +156,7 @@ int archive_export(const char *reference, int fd, struct error *err)
     struct archive *archive = archive_write_new();
     archive_write_set_format_pax_restricted(archive);
     archive_write_add_filter_none(archive);
+    archive_write_set_bytes_in_last_block(archive, 1);
     progress_begin("Exporting %s", reference);
     result = archive_write_open_fd(archive, fd) == ARCHIVE_OK ? write_all(archive, &image, err)
                                                               : failed(archive, err);

@@ -179,7 +179,8 @@ static int judge(struct fetch *fetch, struct download *download, bool *asked, st
 {
     struct transfer *transfer = &download->transfer;
     cleanup_free char *what = xasprintf("the layer %.19s…", download->blob->digest);
-    if (!transfer->err.code && transfer->status < 300) {
+    /* 416: the registry has no more than we have. */
+    if (!transfer->err.code && (transfer->status < 300 || transfer->status == 416)) {
         if (download->length == download->blob->size)
             return finish_download(download, err) < 0 ? -1 : 1;
         error_set(err, ERROR_PROTOCOL, "%s ended after %llu of %llu bytes", what,
@@ -187,18 +188,14 @@ static int judge(struct fetch *fetch, struct download *download, bool *asked, st
         error_hint(err, "try again; what has arrived is kept");
         return 0;
     }
-    if (!transfer->err.code && transfer->status == 401 && transfer->challenge && !*asked) {
-        *asked = true;
-        return registry_authenticate(fetch->registry, transfer->challenge, err);
-    }
-    if (!transfer->err.code && transfer->status == 416) {
-        start_anew(download);
-        if (ftruncate(download->fd, 0) < 0 || lseek(download->fd, 0, SEEK_SET) < 0)
-            return error_errno(err, errno, "cannot write %s", download->path);
-    }
     registry_explain(fetch->registry, transfer, what, err);
+    if (!transfer->err.code && transfer->status == 401 && transfer->challenge) {
+        bool again = *asked;
+        *asked = true;
+        return again ? 0 : registry_authenticate(fetch->registry, transfer->challenge, err);
+    }
     bool passing = transfer->err.code ? err->code != ERROR_NO_SPACE && err->code != ERROR_DENIED
-                                      : transfer->status >= 500 || transfer->status == 416;
+                                      : transfer->status >= 500;
     return passing ? 0 : -1;
 }
 
@@ -248,7 +245,7 @@ static int try_all(struct fetch *fetch, struct error *err)
         for (size_t i = 0; i < fetch->count; i++)
             length += fetch->downloads[i].length;
         tries = length > before ? 1 : tries + 1;
-        before = length;
+        before = length > before ? length : before;
         if (tries == TRIES)
             return -1;
         struct pollfd cancel = {.fd = cancel_fd(), .events = POLLIN};

@@ -12,7 +12,8 @@
 #include "base/mem.h"
 
 #define DEPTH_MAX 400
-#define PATH_LENGTH_MAX 4000
+#define PATH_LENGTH_MAX 3500 /* the folder that holds the tree comes in front */
+#define NAME_LENGTH_MAX 254  /* mkfs.erofs fails at longer ones */
 
 void tree_open(struct tree *tree, int root)
 {
@@ -60,7 +61,7 @@ static char *clean_path(char *path, struct error *err)
         size_t length = strlen(part);
         if (length == 0 || strcmp(part, ".") == 0)
             continue;
-        if (strcmp(part, "..") == 0 || length > 255 || ++depth > DEPTH_MAX) {
+        if (strcmp(part, "..") == 0 || length > NAME_LENGTH_MAX || ++depth > DEPTH_MAX) {
             error_set(err, ERROR_INVALID, "it has a path that leads out of the image or is absurd");
             return NULL;
         }
