@@ -8,8 +8,6 @@
 
 /* Fixed, so that equal contents make an equal file. */
 #define FILE_SYSTEM_UUID "6d736221-0000-4000-8000-000000000001"
-/* mkfs.erofs changes times after this one only, so it comes after any. */
-#define FILE_SYSTEM_TIME "4102444800"
 
 int pack_check_tools(struct error *err)
 {
@@ -25,13 +23,23 @@ int pack_check_tools(struct error *err)
     return userns_check(err);
 }
 
+char **pack_command(const char *root, const char *blob, const char *emptied)
+{
+    char **argv = NULL;
+    strv_append(&argv, xstrdup("mkfs.erofs"));
+    strv_append(&argv, xstrdup("--quiet"));
+    strv_append(&argv, xstrdup("--preserve-mtime"));
+    strv_append(&argv, xstrdup("-U" FILE_SYSTEM_UUID));
+    strv_append(&argv, xasprintf("--exclude-regex=^(%s)/.", emptied));
+    strv_append(&argv, xstrdup(blob));
+    strv_append(&argv, xstrdup(root));
+    return argv;
+}
+
 int pack_root(const char *root, const char *blob, const char *emptied, struct error *err)
 {
-    cleanup_free char *exclude = xasprintf("--exclude-regex=^(%s)/.", emptied);
-    cleanup_free char *from = xstrdup(root), *to = xstrdup(blob);
-    char *argv[] = {"mkfs.erofs", "--quiet", "--preserve-mtime", "-U" FILE_SYSTEM_UUID, exclude, to,
-                    from,         NULL};
-    char *env[] = {"SOURCE_DATE_EPOCH=" FILE_SYSTEM_TIME, NULL};
+    cleanup_strv char **argv = pack_command(root, blob, emptied);
+    char *env[] = {PACK_ENVIRONMENT, NULL};
     progress_detail("packing");
     return userns_run(argv, (struct process_options){.env = env}, err);
 }

@@ -199,6 +199,23 @@ static int judge(struct fetch *fetch, struct download *download, bool *asked, st
     return passing ? 0 : -1;
 }
 
+/* What is whole goes into the store, whatever becomes of the others. */
+static int judge_all(struct fetch *fetch, size_t *left, struct error *err)
+{
+    bool asked = false;
+    int result = 0;
+    *left = 0;
+    for (size_t i = 0; i < fetch->count; i++) {
+        struct error later;
+        if (fetch->downloads[i].done)
+            continue;
+        int verdict = judge(fetch, &fetch->downloads[i], &asked, result < 0 ? &later : err);
+        *left += verdict == 0;
+        result = verdict < 0 ? verdict : result;
+    }
+    return result;
+}
+
 static int try_once(struct fetch *fetch, size_t *left, struct error *err)
 {
     struct transfer **transfers = xcalloc(fetch->count + 1, sizeof(struct transfer *));
@@ -220,16 +237,7 @@ static int try_once(struct fetch *fetch, size_t *left, struct error *err)
     }
     int result = transfers_run(transfers, pending, show, fetch, err);
     free(transfers);
-    bool asked = false;
-    *left = 0;
-    for (size_t i = 0; result == 0 && i < fetch->count; i++) {
-        if (fetch->downloads[i].done)
-            continue;
-        int verdict = judge(fetch, &fetch->downloads[i], &asked, err);
-        *left += verdict == 0;
-        result = verdict < 0 ? verdict : 0;
-    }
-    return result;
+    return result < 0 ? result : judge_all(fetch, left, err);
 }
 
 /* A try that brought something on does not count. */

@@ -1,6 +1,8 @@
 #include "image/oci/install.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/digest.h"
 #include "base/file.h"
@@ -14,6 +16,8 @@
 #include "image/userns.h"
 
 #define LAYERS_AT 2 /* in the list of blobs, after the manifest and the configuration */
+#define EMPTIED "dev|proc|sys|run"
+#define USUAL_COMPRESSION 6
 #define SPACE_HINT "free some space (msb rmi), or set MSB_HOME to a folder on another disk"
 
 static char **list_blobs(const struct buf *manifest_text, const struct manifest *manifest)
@@ -64,19 +68,50 @@ static bool find_twin(struct image *image)
     return found;
 }
 
+/* Half of what is free now, if that is plenty for layers of that size; otherwise 0. */
+static uint64_t memory_for(char *const *layers)
+{
+    struct error ignored;
+    cleanup_buf struct buf text = {0};
+    unsigned long long free_kb = 0;
+    uint64_t compressed = 0;
+    if (file_read("/proc/meminfo", 65536, &text, &ignored) < 0)
+        return 0;
+    const char *line = strstr(buf_text(&text), "MemAvailable:");
+    if (!line || sscanf(line, "MemAvailable: %llu kB", &free_kb) != 1)
+        return 0;
+    for (; *layers; layers++) {
+        struct stat status;
+        if (stat(*layers, &status) == 0)
+            compressed += (uint64_t)status.st_size;
+    }
+    uint64_t usable = (uint64_t)free_kb * 1024 / 2;
+    return compressed * USUAL_COMPRESSION < usable ? usable : 0;
+}
+
+static int make_blob(const char *root, const char *blob, struct image *image, struct error *err)
+{
+    cleanup_strv char **layers = xcalloc(1, sizeof *layers);
+    for (size_t i = LAYERS_AT; image->blobs[i]; i++)
+        strv_append(&layers, blobs_path(image->blobs[i]));
+    uint64_t memory = memory_for(layers);
+    if (memory > 0) {
+        int result = unpack_in_memory(root, memory, layers, blob, EMPTIED, image, err);
+        if (result == 0 || (err->code != ERROR_NO_SPACE && err->code != ERROR_IO))
+            return result;
+    }
+    int result = unpack_layers(root, layers, image, err);
+    return result < 0 ? result : pack_root(root, blob, EMPTIED, err);
+}
+
 static int unpack_and_pack(struct image *image, const char *folder, struct error *err)
 {
     cleanup_free char *root = xasprintf("%s/root", folder);
     cleanup_free char *blob = xasprintf("%s/image.erofs", folder);
-    cleanup_strv char **layers = NULL;
-    for (size_t i = LAYERS_AT; image->blobs[i]; i++)
-        strv_append(&layers, blobs_path(image->blobs[i]));
     progress_begin("Unpacking %s", image->reference);
     int result = folder_make(root, 0755, err);
     if (result == 0)
-        result = unpack_layers(root, layers, image, err);
-    if (result == 0)
-        result = pack_root(root, blob, "dev|proc|sys|run", err);
+        result = make_blob(root, blob, image, err);
     if (result == 0)
         result = store_add(blob, image, NULL, err);
     progress_end(result == 0);

@@ -16,6 +16,7 @@
 #include "image/oci/confine.h"
 #include "image/oci/layer.h"
 #include "image/oci/manifest.h"
+#include "image/pack.h"
 #include "image/userns.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -182,13 +183,13 @@ static int own_program(char *path, size_t size, struct error *err)
     return error_hint(err, "it was replaced while it ran; run the command again");
 }
 
-int unpack_layers(const char *root, char *const *layers, struct image *image, struct error *err)
+static char **unpack_command(const char *root, char *const *layers, const struct image *image,
+                             struct error *err)
 {
     char program[4096];
-    int result = own_program(program, sizeof program, err);
-    if (result < 0)
-        return result;
-    cleanup_strv char **argv = NULL;
+    char **argv = NULL;
+    if (own_program(program, sizeof program, err) < 0)
+        return NULL;
     strv_append(&argv, xstrdup(program));
     strv_append(&argv, xstrdup("unpack-layers"));
     strv_append(&argv, xstrdup(root));
@@ -196,11 +197,53 @@ int unpack_layers(const char *root, char *const *layers, struct image *image, st
     strv_append(&argv, xstrdup(path_of(image)));
     for (; layers && *layers; layers++)
         strv_append(&argv, xstrdup(*layers));
+    return argv;
+}
+
+static int run(char *const *argv, struct image *image, struct error *err)
+{
     cleanup_buf struct buf output = {0};
-    result = userns_run(argv, (struct process_options){.output = &output, .show_lines = true}, err);
+    int result =
+        userns_run(argv, (struct process_options){.output = &output, .show_lines = true}, err);
     if (result < 0 && err->code != ERROR_CANCELLED)
         read_error(&output, err);
     if (result == 0)
         image->language = choose_language(&output, image->command);
     return result;
+}
+
+int unpack_layers(const char *root, char *const *layers, struct image *image, struct error *err)
+{
+    cleanup_strv char **argv = unpack_command(root, layers, image, err);
+    return argv ? run(argv, image, err) : -1;
+}
+
+/* As one word of the shell. */
+static void append_quoted(struct buf *script, const char *word)
+{
+    buf_append_text(script, " '");
+    for (; *word; word++)
+        buf_append_text(script, *word == '\'' ? "'\\''" : (char[]){*word, '\0'});
+    buf_append_text(script, "'");
+}
+
+int unpack_in_memory(const char *root, uint64_t size, char *const *layers, const char *blob,
+                     const char *emptied, struct image *image, struct error *err)
+{
+    cleanup_strv char **unpacking = unpack_command(root, layers, image, err);
+    cleanup_strv char **packing = pack_command(root, blob, emptied);
+    if (!unpacking)
+        return -1;
+    cleanup_buf struct buf script = {0};
+    buf_printf(&script, "mount -t tmpfs -o mode=0755,size=%llu none", (unsigned long long)size);
+    append_quoted(&script, root);
+    buf_append_text(&script, " &&");
+    for (char **word = unpacking; *word; word++)
+        append_quoted(&script, *word);
+    buf_append_text(&script, " && export " PACK_ENVIRONMENT " && exec");
+    for (char **word = packing; *word; word++)
+        append_quoted(&script, *word);
+    cleanup_free char *text = xstrdup(buf_text(&script));
+    char *argv[] = {"sh", "-c", text, NULL};
+    return run(argv, image, err);
 }
