@@ -97,7 +97,8 @@ check:
 	@$(MAKE) --no-print-directory all $(UNIT)
 	@BUILD=$(BUILD) tests/run
 
-# Hostile bytes for both sides of the agent protocol, the proxy and the server, FUZZ_SECONDS long each.
+# Hostile bytes for both sides of the agent protocol, the proxy, the server and images, FUZZ_SECONDS
+# long each.
 FUZZ_SECONDS = 60
 FUZZ_HOST    = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/sandbox/,client.c collect.c \
                egress_policy.c link.c proxy_request.c records.c writer.c)
@@ -107,7 +108,10 @@ FUZZ_http    = $(wildcard src/base/*.c) src/server/http/parse.c
 FUZZ_agent   = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/agent/,account.c \
                exec_request.c file_request.c limits.c loop.c machine.c privileges.c scope.c settings.c \
                spawn.c)
-fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http
+FUZZ_layer   = $(wildcard src/base/*.c) $(addprefix src/image/oci/,layer.c marks.c tree.c)
+FUZZ_manifest = $(wildcard src/base/*.c) src/image/store.c \
+               $(addprefix src/image/oci/,challenge.c manifest.c)
+fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http fuzz-layer fuzz-manifest
 fuzz-%:
 	@tools/install-packages clang libclang-rt-14-dev
 	@mkdir -p build/fuzz/corpus-$*
