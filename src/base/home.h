@@ -2,7 +2,7 @@
  * $MSB_HOME (default ~/.microsandbox): everything msb keeps on the host.
  *
  *   kernels/VERSION/         vmlinux and the modules a machine needs
- *   images/                  blobs/DIGEST.erofs and refs/NAME.json
+ *   images/                  blobs/DIGEST.erofs and refs/NAME.json; oci/ and partial/ for pulls
  *   templates/KEY/           booted, warmed, snapshotted machines
  *   sandboxes/NAMESPACE/NAME/  the state folder of one sandbox, locked by its keeper
  *   tmp/                     work in progress; each entry is locked by whoever makes it

@@ -250,7 +250,7 @@ static uint64_t forget_blob(const struct image *image)
         struct image other;
         if (store_load(references[i], &other, NULL, &ignored) < 0)
             continue;
-        used = strcmp(other.digest, image->digest) == 0;
+        used = other.digest && strcmp(other.digest, image->digest) == 0;
         image_release(&other);
     }
     return !used && unlink(image->path) == 0 ? image->size : 0;

@@ -236,7 +236,7 @@ END
     for name in $(msb images --json | python3 -c 'import json, sys; print(*[image["name"] for image in json.load(sys.stdin)])'); do
         msb rmi "$name"
     done
-    assert_equal "$(ls "$MSB_HOME/images/oci" "$MSB_HOME/images/blobs" | grep sha256 || true)" ""
+    assert_equal "$(find "$MSB_HOME/images/oci" "$MSB_HOME/images/blobs" -type f)" ""
     run --separate-stderr msb rmi plain
     assert_refused 125 "not in the store"
 }

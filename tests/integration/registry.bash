@@ -13,7 +13,7 @@ start_registry() {
         fi
     } >"$folder/config.yml"
     docker-registry serve "$folder/config.yml" >"$folder/log" 2>&1 3>&- &
-    REGISTRY_PID=$!
+    export REGISTRY_PID=$!
     within 20 grep -q 'listening on' "$folder/log"
     REGISTRY=$(sed -n 's/.*listening on \(127.0.0.1:[0-9]*\).*/\1/p' "$folder/log")
 }

@@ -282,30 +282,35 @@ static int check_space(const struct fetch *fetch, struct error *err)
 
 static int compare(const void *left, const void *right)
 {
-    const struct descriptor *const *first = left, *const *second = right;
-    return strcmp((*first)->digest, (*second)->digest);
+    const struct descriptor *first = left, *second = right;
+    return strcmp(first->digest, second->digest);
+}
+
+/* Always in the same order, so that two who want the same layers cannot wait for each other. */
+static int open_all(struct fetch *fetch, struct descriptor *blobs, size_t count, struct error *err)
+{
+    qsort(blobs, count, sizeof *blobs, compare);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && compare(&blobs[i], &blobs[i - 1]) == 0)
+            continue;
+        struct download *download = &fetch->downloads[fetch->count++];
+        int result = open_download(download, &blobs[i], err);
+        if (result < 0)
+            return result;
+        fetch->total += download->done ? 0 : blobs[i].size;
+        fetch->began_length += download->length;
+    }
+    return 0;
 }
 
 int fetch_blobs(struct registry *registry, const char *title, const struct descriptor *blobs,
                 size_t count, struct error *err)
 {
     struct fetch fetch = {.registry = registry, .began_ms = clock_monotonic_ms()};
+    cleanup_free struct descriptor *sorted = xcalloc(count + 1, sizeof *sorted);
+    memcpy(sorted, blobs, count * sizeof *sorted);
     fetch.downloads = xcalloc(count + 1, sizeof *fetch.downloads);
-    const struct descriptor **sorted = xcalloc(count + 1, sizeof *sorted);
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = &blobs[i];
-    /* Always in the same order, so that two who want the same layers cannot wait for each other. */
-    qsort(sorted, count, sizeof *sorted, compare);
-    int result = 0;
-    for (size_t i = 0; result == 0 && i < count; i++) {
-        if (i > 0 && strcmp(sorted[i]->digest, sorted[i - 1]->digest) == 0)
-            continue;
-        struct download *download = &fetch.downloads[fetch.count++];
-        result = open_download(download, sorted[i], err);
-        fetch.total += download->done ? 0 : sorted[i]->size;
-        fetch.began_length += download->length;
-    }
-    free(sorted);
+    int result = open_all(&fetch, sorted, count, err);
     if (result == 0)
         result = check_space(&fetch, err);
     if (result == 0) {

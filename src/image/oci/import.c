@@ -76,7 +76,7 @@ static json_t *read_json(const struct import *import, const char *path, struct e
 static int take_blob(const struct import *import, const char *path, char **digest, uint64_t *size,
                      struct error *err)
 {
-    struct stat status;
+    struct stat status = {0};
     char hex[65] = "";
     cleanup_fd int fd = open_file(import, path, err);
     if (fd < 0)

@@ -53,7 +53,7 @@ static bool find_twin(struct image *image)
     if (image_list(&references, &ignored) < 0)
         return false;
     for (size_t i = 0; !found && references[i]; i++) {
-        struct image other;
+        struct image other = {0};
         if (store_load(references[i], &other, NULL, &ignored) < 0)
             continue;
         found =

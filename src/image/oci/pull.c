@@ -15,7 +15,7 @@
 static int get_manifest(struct registry *registry, const char *version, struct buf *text,
                         struct error *err)
 {
-    struct descriptor chosen;
+    struct descriptor chosen = {0};
     int result = registry_manifest(registry, version, text, err);
     if (result == 0)
         result = manifest_choose(buf_data(text), buf_length(text), &chosen, err);
