@@ -142,8 +142,9 @@ int install_image(const char *reference, const struct buf *manifest_text,
     cleanup_buf struct buf config = {0};
     cleanup_free char *config_path = blobs_path(manifest->config.digest);
     int result = file_read(config_path, CONFIG_MAX, &config, err);
-    if (result == 0)
-        result = manifest_config(buf_data(&config), buf_length(&config), &image, err);
+    if (result < 0)
+        return result;
+    result = manifest_config(buf_data(&config), buf_length(&config), &image, err);
     if (result < 0)
         return result;
     image.reference = xstrdup(reference);
