@@ -142,15 +142,19 @@ static int finish_download(struct download *download, struct error *err)
 
 /* ---- progress ------------------------------------------------------------------------------ */
 
+/* "3/5 layers 43% 12%": how many are whole, and how far the others are. */
 static void describe_layers(const struct fetch *fetch, char *out, size_t size)
 {
-    size_t used = 0;
-    out[0] = '\0';
+    size_t whole = 0;
+    for (size_t i = 0; i < fetch->count; i++)
+        whole += fetch->downloads[i].done ||
+                 fetch->downloads[i].length == fetch->downloads[i].blob->size;
+    size_t used = (size_t)snprintf(out, size, "%zu/%zu layers", whole, fetch->count);
     for (size_t i = 0; i < fetch->count && used + 6 < size; i++) {
         const struct download *download = &fetch->downloads[i];
-        if (download->path && download->blob->size)
+        if (download->length > 0 && download->length < download->blob->size)
             used += (size_t)snprintf(
-                out + used, size - used, "%llu%% ",
+                out + used, size - used, " %llu%%",
                 (unsigned long long)(download->length * 100 / download->blob->size));
     }
 }
@@ -168,7 +172,7 @@ static void show(void *owner)
                        ? (double)(length - fetch->began_length) / seconds
                        : 0;
     double left = speed > 0 ? (double)(fetch->total - length) / speed : 0;
-    progress_detail("%.1f of %.1f MB, %.1f MB/s, %.0f s left, layers %s", (double)length / 1e6,
+    progress_detail("%.0f/%.0f MB %.1f MB/s, %.0f s left, %s", (double)length / 1e6,
                     (double)fetch->total / 1e6, speed / 1e6, left, layers);
 }
 
