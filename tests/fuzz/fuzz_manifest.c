@@ -1,4 +1,5 @@
-/* What a hostile registry says: what is taken has digests that are safe as names, and sane sizes. */
+/* What a hostile registry says: what is taken has digests that are safe as names, and sane sizes.
+ */
 #include <assert.h>
 #include <string.h>
 
