@@ -79,7 +79,7 @@ BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev l
                  libcurl4-openssl-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap libcurl4
 TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux iproute2 \
-                 docker-registry skopeo umoci apache2-utils busybox-static zstd
+                 docker-registry skopeo umoci apache2-utils busybox-static zstd openssl
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
 quickstart:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2154 # variables meant inside; stderr is set by bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # variables meant inside or for one test; stderr is set by bats
 # Images from registries and archives: a real registry, images made by real tools and hostile ones.
 load helpers
 load registry
@@ -14,6 +14,12 @@ setup_file() {
     export REGISTRY REGISTRY_PID MSB_INSECURE_REGISTRIES=$REGISTRY
     unset OCI_REGISTRY_DOMAIN DOCKER_CONFIG http_proxy HTTP_PROXY
     export HOME=$BATS_FILE_TMPDIR
+}
+
+# What a test has started for itself.
+teardown() {
+    [ "${#STARTED[@]}" -eq 0 ] || kill "${STARTED[@]}"
+    [ -n "$BATS_TEST_COMPLETED" ] || msb stop --all >&2
 }
 
 teardown_file() {
@@ -292,11 +298,8 @@ END
 
 @test "credentials: wrong ones are refused, right ones are kept for their owner only" {
     htpasswd -Bbc "$BATS_TEST_TMPDIR/passwords" robot 'pa:ss word' 2>/dev/null
-    local plain_pid=$REGISTRY_PID
-    start_registry "$BATS_TEST_TMPDIR/private" "$BATS_TEST_TMPDIR/passwords"
+    start_registry "$BATS_TEST_TMPDIR/private" "{htpasswd: {realm: tests, path: \"$BATS_TEST_TMPDIR/passwords\"}}"
     export MSB_INSECURE_REGISTRIES=$REGISTRY
-    local private_pid=$REGISTRY_PID
-    REGISTRY_PID=$plain_pid
     push_image plain --dest-creds 'robot:pa:ss word'
     assert_not_pulled plain "msb login"
     run --separate-stderr msb login "$REGISTRY" -u robot --password-stdin <<<wrong
@@ -314,7 +317,26 @@ END
     mkdir "$BATS_TEST_TMPDIR/docker"
     printf '{"auths": {"%s": {"auth": "%s"}}}' "$REGISTRY" "$(printf 'robot:pa:ss word' | base64)" >"$BATS_TEST_TMPDIR/docker/config.json"
     DOCKER_CONFIG=$BATS_TEST_TMPDIR/docker msb pull "$REGISTRY/plain"
-    kill "$private_pid"
+}
+
+@test "tokens are fetched from where the registry says, with and without a password" {
+    local folder=$BATS_TEST_TMPDIR
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout "$folder/key" -out "$folder/certificate" -subj /CN=tests -days 2 2>/dev/null
+    python3 "$BATS_TEST_DIRNAME/token_server.py" "$folder/key" "$folder/certificate" registry >"$folder/address" 3>&- &
+    STARTED+=("$!")
+    within 20 test -s "$folder/address"
+    start_registry "$folder/private" "{token: {realm: \"http://$(cat "$folder/address")/token\", service: registry, issuer: tests,
+        rootcertbundle: \"$folder/certificate\"}}"
+    export MSB_INSECURE_REGISTRIES=$REGISTRY
+    push_image plain --dest-creds robot:secret
+    PUSH_BELOW=public/ push_image layers --dest-creds robot:secret
+    msb pull "$REGISTRY/public/layers"
+    assert_not_pulled plain "msb login"
+    run --separate-stderr msb login "$REGISTRY" -u robot --password-stdin <<<wrong
+    assert_refused 125 "$REGISTRY"
+    msb login "$REGISTRY" -u robot --password-stdin <<<secret
+    msb pull "$REGISTRY/plain"
+    msb logout "$REGISTRY"
 }
 
 @test "a full disk is told and leaves nothing behind" {
