@@ -113,8 +113,9 @@ library: $(BUILD)/libmsb.a $(BUILD)/$(SONAME) $(BUILD)/msb.pc
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
                  libarchive-dev libssl-dev libhttp-parser-dev libwslay-dev libsqlite3-dev libyaml-dev \
                  libcurl4-openssl-dev liblzma-dev libzstd-dev liblz4-dev libbz2-dev zlib1g-dev
-RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
-TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl openssl procps util-linux iproute2
+RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap libcurl4
+TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl openssl procps util-linux iproute2 \
+                 docker-registry skopeo umoci apache2-utils busybox-static zstd
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
 quickstart:
@@ -132,7 +133,8 @@ check:
 	@$(MAKE) --no-print-directory all library $(UNIT) $(BUILD)/tests/mcp-fixture
 	@BUILD=$(BUILD) tests/run
 
-# Hostile bytes for both sides of the agent protocol, the proxy and the server, FUZZ_SECONDS long each.
+# Hostile bytes for both sides of the agent protocol, the proxy, the server and images, FUZZ_SECONDS
+# long each.
 FUZZ_SECONDS = 60
 FUZZ_HOST    = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/sandbox/,client.c collect.c \
                egress_policy.c link.c proxy_request.c records.c writer.c)
@@ -145,8 +147,11 @@ FUZZ_response  = $(wildcard src/base/*.c) $(addprefix src/server/http/,parse.c r
 FUZZ_agent   = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/agent/,account.c \
                exec_request.c file_request.c limits.c loop.c machine.c privileges.c scope.c settings.c \
                spawn.c)
-fuzz: fuzz-multipart fuzz-frame fuzz-agent fuzz-proxy fuzz-http fuzz-websocket \
-      fuzz-response
+FUZZ_layer   = $(wildcard src/base/*.c) $(addprefix src/image/oci/,layer.c marks.c tree.c)
+FUZZ_manifest = $(wildcard src/base/*.c) src/image/store.c \
+               $(addprefix src/image/oci/,challenge.c manifest.c)
+fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http fuzz-multipart fuzz-websocket fuzz-response \
+      fuzz-layer fuzz-manifest
 fuzz-%:
 	@tools/install-packages clang libclang-rt-14-dev
 	@mkdir -p build/fuzz/corpus-$*

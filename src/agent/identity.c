@@ -66,9 +66,19 @@ static void remember_hosts(void)
     image_hosts = xstrdup(buf_text(&lines));
 }
 
+/* A link that leads to no folder gives way, and so does a file. */
+static int make_etc(struct error *err)
+{
+    struct stat status;
+    if (stat("/etc", &status) == 0 && S_ISDIR(status.st_mode))
+        return 0;
+    unlink("/etc");
+    return folder_make("/etc", 0755, err);
+}
+
 int identity_link(struct error *err)
 {
-    int result = folder_make("/etc", 0755, err);
+    int result = make_etc(err);
     if (result == 0)
         result = make_file(&hosts, err);
     if (result == 0)

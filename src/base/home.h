@@ -2,8 +2,8 @@
  * $MSB_HOME (default ~/.microsandbox): everything msb keeps on the host.
  *
  *   kernels/VERSION/         vmlinux and the modules a machine needs
- *   images/                  blobs/DIGEST.erofs and refs/NAME.json; roots/ for jails of ordinary
- *                            users
+ *   images/                  blobs/DIGEST.erofs and refs/NAME.json; oci/ and partial/ for pulls;
+ *                            roots/ for jails of ordinary users
  *   templates/KEY/           booted, warmed, snapshotted machines
  *   snapshots/NAMESPACE/NAME/  running sandboxes that were written down
  *   disks/NAMESPACE/NAME/    files that outlive their sandboxes

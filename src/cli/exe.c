@@ -210,8 +210,9 @@ const struct command exe_command = {
     .summary = "run a command or code in a fresh sandbox",
     .usage = "exe IMAGE [OPTIONS] [-- COMMAND…]",
     .description =
-        "Starts a sandbox from IMAGE (microsandbox/python or microsandbox/node, python and node\n"
-        "for short), runs COMMAND in it and removes it again. The sandbox is a machine with a\n"
+        "Starts a sandbox from IMAGE (python and node are built here; any other, such as\n"
+        "alpine:3.20, comes from its registry), runs COMMAND in it and removes it again. The "
+        "sandbox is a machine with a\n"
         "kernel of its own; of the host it sees only the folders given with --volume. With\n"
         "--engine jail (needs root) it shares the host's kernel instead: native speed on hosts\n"
         "without hardware virtualisation, behind a thinner wall.\n"
@@ -223,16 +224,16 @@ const struct command exe_command = {
         "host itself are reached only when they are named with their port.\n"
         "\n"
         "stdin, stdout and stderr are passed through, and so is the exit code. When stdin and\n"
-        "stdout are terminals, the command gets a terminal of its own. Without COMMAND the "
-        "image's\n"
-        "interpreter starts. The first run of an image builds it, which takes minutes; later runs\n"
-        "clone a machine that is warm already.\n"
+        "stdout are terminals, the command gets a terminal of its own. Without COMMAND the\n"
+        "image's own starts. The first run of an image builds or pulls it; later runs clone a\n"
+        "machine that is warm already.\n"
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 124 when its time was over;\n"
         "125 when the sandbox failed; 126 or 127 when the command could not be started or found.",
     .examples = "  msb exe python -c 'print(6*7)'\n"
                 "  msb exe python -- python3 -V\n"
                 "  msb exe python                                 an interactive Python\n"
+                "  msb exe alpine:3.20 -- sh                      an image from a registry\n"
                 "  msb exe node --memory 2G --cpus 2 -- npm --version\n"
                 "  msb exe python -v ./data:/data:ro -- ls -l /data\n"
                 "  msb exe python -p 8080:8000 -- python3 -m http.server 8000\n"

@@ -10,28 +10,17 @@
 #include "cli/command.h"
 
 static const struct command *const commands[] = {
-    &exe_command,
-    &exec_command,
-    &ps_command,
-    &stop_command,
-    &pause_command,
-    &resume_command,
-    &fork_command,
-    &snapshot_command,
-    &snapshots_command,
-    &restore_command,
-    &contexts_command,
-    &metrics_command,
-    &packages_command,
-    &prepare_command,
-    &doctor_command,
-    &version_command,
-    &server_start_command,
-    &server_stop_command,
-    &server_status_command,
-    &server_log_command,
-    &server_keygen_command,
-    &server_launcher_command,
+    &exe_command,          &exec_command,          &ps_command,
+    &stop_command,         &pause_command,         &resume_command,
+    &fork_command,         &snapshot_command,      &snapshots_command,
+    &restore_command,      &contexts_command,      &metrics_command,
+    &packages_command,     &prepare_command,       &pull_command,
+    &images_command,       &rmi_command,           &image_inspect_command,
+    &image_import_command, &image_export_command,  &login_command,
+    &logout_command,       &doctor_command,        &version_command,
+    &server_start_command, &server_stop_command,   &server_status_command,
+    &server_log_command,   &server_keygen_command, &server_launcher_command,
+    &unpack_command,
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
@@ -68,7 +57,7 @@ static void print_overview(FILE *to)
                 "Commands:\n");
     for (size_t i = 0; i < COMMANDS; i++) {
         if (commands[i]->summary)
-            fprintf(to, "  %-13s %s\n", commands[i]->name, commands[i]->summary);
+            fprintf(to, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
     }
     fprintf(to, "\n\"msb COMMAND --help\" explains a command. A first run:\n"
                 "  msb exe python -c 'print(6*7)'\n\n"
@@ -77,6 +66,8 @@ static void print_overview(FILE *to)
                 "                  (~/.microsandbox)\n"
                 "  MSB_KERNEL      a kernel to use instead of Debian's\n"
                 "  MSB_QEMU        a QEMU to use instead of the one in PATH\n"
+                "  MSB_INSECURE_REGISTRIES\n"
+                "                  HOST:PORT,… of registries without TLS\n"
                 "  MSB_LOG_LEVEL   error, warn, info or debug: how much is told (warn; info by\n"
                 "                  the server)\n"
                 "  MSB_LOG_FILE    a file for that, instead of stderr\n"
@@ -86,9 +77,9 @@ static void print_overview(FILE *to)
 static int unknown_command(int argc, char **argv)
 {
     struct error err;
-    bool is_server = strcmp(argv[0], "server") == 0;
+    bool two_words = argc > 1 && (strcmp(argv[0], "server") == 0 || strcmp(argv[0], "image") == 0);
     error_set(&err, ERROR_INVALID, "there is no command \"%.60s%s%.60s\"", argv[0],
-              is_server && argc > 1 ? " " : "", is_server && argc > 1 ? argv[1] : "");
+              two_words ? " " : "", two_words ? argv[1] : "");
     error_hint(&err, "msb --help lists them");
     return report_error(&err, EXIT_USAGE);
 }

@@ -8,16 +8,14 @@
 #include "base/home.h"
 #include "base/mem.h"
 #include "base/progress.h"
+#include "image/pack.h"
 #include "image/store.h"
 #include "image/userns.h"
 
 #define SPACE_HINT "free some space, or set MSB_HOME to a folder on another disk"
 
 /* Fixed, so that equal contents make an equal file. */
-#define FILE_SYSTEM_UUID "6d736221-0000-4000-8000-000000000001"
 #define BUILT_FILE_TIME "1686355200"
-/* mkfs.erofs changes times after this one only, so it comes after any. */
-#define FILE_SYSTEM_TIME "4102444800"
 
 /* $1 is the new root. */
 #define CUSTOMIZE_HOOK                                                                             \
@@ -36,16 +34,12 @@ struct workplace {
 
 int build_check_tools(struct error *err)
 {
-    static const char *const tools[][2] = {
-        {"mmdebstrap", "mmdebstrap"}, {"mkfs.erofs", "erofs-utils"}, {"unshare", "util-linux"}};
-    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
-        cleanup_free char *path = process_find(tools[i][0]);
-        if (path)
-            continue;
-        error_set(err, ERROR_MISSING, "the program %s is not installed", tools[i][0]);
-        return error_hint(err, "apt-get install %s (or make quickstart)", tools[i][1]);
-    }
-    return userns_check(err);
+    int result = pack_check_tools(err);
+    cleanup_free char *path = process_find("mmdebstrap");
+    if (result < 0 || path)
+        return result;
+    error_set(err, ERROR_MISSING, "the program mmdebstrap is not installed");
+    return error_hint(err, "apt-get install mmdebstrap (or make quickstart)");
 }
 
 static int check_space(const struct recipe *recipe, const char *folder, struct error *err)
@@ -183,22 +177,6 @@ static int fix_times(const struct workplace *place, struct error *err)
     return userns_run(argv, (struct process_options){.env = place->env}, err);
 }
 
-/* What is below the mount points is made anew in each machine. */
-static int pack(const struct workplace *place, struct error *err)
-{
-    char *argv[] = {"mkfs.erofs",
-                    "--quiet",
-                    "--preserve-mtime",
-                    "-U" FILE_SYSTEM_UUID,
-                    "--exclude-regex=^(dev|proc|sys|run|tmp)/.",
-                    place->blob,
-                    place->root,
-                    NULL};
-    char *env[] = {"SOURCE_DATE_EPOCH=" FILE_SYSTEM_TIME, NULL};
-    progress_detail("packing");
-    return userns_run(argv, (struct process_options){.env = env}, err);
-}
-
 int build_image(const struct recipe *recipe, struct error *err)
 {
     struct workplace place = {.lock = -1};
@@ -209,7 +187,7 @@ int build_image(const struct recipe *recipe, struct error *err)
     if (result == 0)
         result = fix_times(&place, err);
     if (result == 0)
-        result = pack(&place, err);
+        result = pack_root(place.root, place.blob, "dev|proc|sys|run|tmp", err);
     if (result == 0)
         result = store_add(place.blob, &recipe->config, recipe->hash, err);
     progress_end(result == 0);

@@ -4,6 +4,9 @@
 
 #include "base/mem.h"
 #include "image/build.h"
+#include "image/oci/archive.h"
+#include "image/oci/blobs.h"
+#include "image/oci/pull.h"
 #include "image/recipes.h"
 #include "image/reference.h"
 #include "image/store.h"
@@ -18,15 +21,10 @@ int image_find(const char *reference, struct image *image, struct error *err)
     result = store_load(full, image, NULL, err);
     if (result == 0 || err->code != ERROR_NOT_FOUND)
         return result;
-
-    struct recipe recipe = {0};
-    struct error unknown;
-    if (recipe_load(full, &recipe, &unknown) < 0) {
-        *err = unknown;
-        return result;
-    }
-    recipe_release(&recipe);
-    return error_hint(err, "run `msb prepare %s` to build it", full);
+    return error_hint(err,
+                      recipe_exists(full) ? "run `msb prepare %s` to build it"
+                                          : "run `msb pull %s` to fetch it",
+                      full);
 }
 
 /* ERROR_NOT_FOUND also for an image that another recipe made. */
@@ -55,14 +53,10 @@ static int build_once(const struct recipe *recipe, struct image *image, struct e
     return result < 0 ? result : store_load(recipe->config.reference, image, NULL, err);
 }
 
-int image_ensure(const char *reference, struct image *image, struct error *err)
+static int ensure_built(const char *full, struct image *image, struct error *err)
 {
-    cleanup_free char *full = NULL;
-    *image = (struct image){0};
-    int result = reference_normalize(reference, &full, err);
     struct recipe recipe = {0};
-    if (result == 0)
-        result = recipe_load(full, &recipe, err);
+    int result = recipe_load(full, &recipe, err);
     if (result < 0)
         return result;
     result = find_current(&recipe, image, err);
@@ -70,4 +64,86 @@ int image_ensure(const char *reference, struct image *image, struct error *err)
         result = build_once(&recipe, image, err);
     recipe_release(&recipe);
     return result;
+}
+
+/* Somebody else may have pulled it while we waited for the lock. */
+static int pull_once(const char *full, struct image *image, struct error *err)
+{
+    bool changed;
+    cleanup_fd int lock = store_lock(full, err);
+    if (lock < 0)
+        return lock;
+    int result = store_load(full, image, NULL, err);
+    if (result == 0 || err->code != ERROR_NOT_FOUND)
+        return result;
+    result = pull_image(full, false, &changed, err);
+    if (result < 0) {
+        cleanup_free char *names = recipe_names();
+        return error_hint(err, "images that need no registry: %s", names);
+    }
+    return store_load(full, image, NULL, err);
+}
+
+int image_ensure(const char *reference, struct image *image, struct error *err)
+{
+    cleanup_free char *full = NULL;
+    *image = (struct image){0};
+    int result = reference_normalize(reference, &full, err);
+    if (result < 0)
+        return result;
+    if (recipe_exists(full))
+        return ensure_built(full, image, err);
+    result = store_load(full, image, NULL, err);
+    return result < 0 && err->code == ERROR_NOT_FOUND ? pull_once(full, image, err) : result;
+}
+
+int image_pull(const char *reference, bool insecure, struct image *image, bool *changed,
+               struct error *err)
+{
+    cleanup_free char *full = NULL;
+    bool ignored;
+    *image = (struct image){0};
+    int result = reference_normalize(reference, &full, err);
+    if (result == 0 && recipe_exists(full)) {
+        error_set(err, ERROR_INVALID, "%s is built here, from Debian packages", full);
+        return error_hint(err,
+                          "run `msb prepare %s`; to pull one of that name, give its registry "
+                          "or its tag",
+                          full);
+    }
+    cleanup_fd int lock = result < 0 ? -1 : store_lock(full, err);
+    if (lock < 0)
+        return -1;
+    result = pull_image(full, insecure, changed ? changed : &ignored, err);
+    return result < 0 ? result : store_load(full, image, NULL, err);
+}
+
+int image_remove(const char *reference, uint64_t *freed, struct error *err)
+{
+    cleanup_free char *full = NULL;
+    *freed = 0;
+    int result = reference_normalize(reference, &full, err);
+    cleanup_fd int lock = result < 0 ? -1 : store_lock(full, err);
+    if (lock < 0)
+        return -1;
+    result = store_remove(full, freed, err);
+    if (result == 0)
+        *freed += blobs_collect();
+    return result;
+}
+
+int image_import(const char *path, const char *name, const char *tag, struct image *image,
+                 struct error *err)
+{
+    cleanup_free char *full = NULL;
+    *image = (struct image){0};
+    int result = archive_import(path, name, tag, &full, err);
+    return result < 0 ? result : store_load(full, image, NULL, err);
+}
+
+int image_export(const char *reference, int fd, struct error *err)
+{
+    cleanup_free char *full = NULL;
+    int result = reference_normalize(reference, &full, err);
+    return result < 0 ? result : archive_export(full, fd, err);
 }

@@ -40,6 +40,19 @@ char *recipe_names(void)
     return text;
 }
 
+static size_t find(const char *reference)
+{
+    size_t i = 0;
+    while (i < KNOWN_COUNT && strcmp(known[i].reference, reference) != 0)
+        i++;
+    return i;
+}
+
+bool recipe_exists(const char *reference)
+{
+    return find(reference) < KNOWN_COUNT;
+}
+
 static void append_words(char ***list, const char *value)
 {
     cleanup_free char *copy = xstrdup(value);
@@ -108,9 +121,7 @@ static void hash_recipe(struct recipe *recipe, const uint8_t *own)
 
 int recipe_load(const char *reference, struct recipe *recipe, struct error *err)
 {
-    size_t i = 0;
-    while (i < KNOWN_COUNT && strcmp(known[i].reference, reference) != 0)
-        i++;
+    size_t i = find(reference);
     if (i == KNOWN_COUNT) {
         cleanup_free char *names = recipe_names();
         error_set(err, ERROR_NOT_FOUND, "there is no image %s", reference);

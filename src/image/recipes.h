@@ -1,6 +1,7 @@
 /* How the built-in images are made; the recipes are in the folder images/ of the source. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -20,5 +21,6 @@ struct recipe {
 /* The recipe of a normalized reference; ERROR_NOT_FOUND with those there are as the hint. */
 int recipe_load(const char *reference, struct recipe *recipe, struct error *err);
 void recipe_release(struct recipe *recipe);
+bool recipe_exists(const char *reference);
 /* "microsandbox/python, microsandbox/node" */
 char *recipe_names(void);

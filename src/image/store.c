@@ -36,6 +36,7 @@ void image_release(struct image *image)
     strv_free(image->env);
     strv_free(image->command);
     free(image->language);
+    strv_free(image->blobs);
     *image = (struct image){0};
 }
 
@@ -67,6 +68,17 @@ static char **take_list(const json_t *object, const char *key)
     return list;
 }
 
+/* Paths are made of them. */
+static char **take_digests(const json_t *object, const char *key)
+{
+    cleanup_strv char **list = take_list(object, key);
+    for (size_t i = 0; list && list[i]; i++) {
+        if (!digest_is_valid(list[i]))
+            return NULL;
+    }
+    return steal_pointer(&list);
+}
+
 static int decode(const json_t *root, struct image *image, char **recipe_hash, struct error *err)
 {
     const json_t *config = json_object_get(root, "config");
@@ -77,6 +89,8 @@ static int decode(const json_t *root, struct image *image, char **recipe_hash, s
     image->env = take_list(config, "env");
     image->command = take_list(config, "command");
     image->language = take_text(config, "language");
+    image->blobs = take_digests(root, "blobs");
+    image->created_us = (uint64_t)json_integer_value(json_object_get(root, "created")) * 1000000;
     if (!image->digest || !digest_is_valid(image->digest) || !image->user || !image->workdir)
         return error_set(err, ERROR_NOT_FOUND, "the image %s is damaged in the store",
                          image->reference);
@@ -96,19 +110,34 @@ static int check_blob(const struct image *image, struct error *err)
                      image->reference, image->path);
 }
 
-int store_load(const char *reference, struct image *image, char **recipe_hash, struct error *err)
+/* NULL also for a file that is no JSON; only one that cannot be read is an error. */
+static int read_reference(const char *reference, json_t **root, struct error *err)
 {
     cleanup_free char *path = reference_path(reference);
     cleanup_buf struct buf text = {0};
-    *image = (struct image){.reference = xstrdup(reference)};
     int result = file_read(path, REFERENCE_LIMIT, &text, err);
     if (result < 0 && err->code == ERROR_NOT_FOUND)
-        result = error_set(err, ERROR_NOT_FOUND, "the image %s has not been built yet", reference);
-    if (result == 0) {
-        cleanup_json json_t *root =
-            json_loadb((const char *)buf_data(&text), buf_length(&text), 0, NULL);
+        return error_set(err, ERROR_NOT_FOUND, "the image %s is not in the store", reference);
+    if (result == 0)
+        *root = json_loadb((const char *)buf_data(&text), buf_length(&text), 0, NULL);
+    return result;
+}
+
+int store_load_blobs(const char *reference, char ***blobs, struct error *err)
+{
+    cleanup_json json_t *root = NULL;
+    int result = read_reference(reference, &root, err);
+    *blobs = take_digests(root, "blobs");
+    return result;
+}
+
+int store_load(const char *reference, struct image *image, char **recipe_hash, struct error *err)
+{
+    cleanup_json json_t *root = NULL;
+    *image = (struct image){.reference = xstrdup(reference)};
+    int result = read_reference(reference, &root, err);
+    if (result == 0)
         result = decode(root, image, recipe_hash, err);
-    }
     if (result == 0)
         result = check_blob(image, err);
     if (result < 0)
@@ -127,8 +156,9 @@ static json_t *json_list(char *const *list)
 static json_t *encode(const struct image *config, const char *digest, uint64_t size,
                       const char *recipe_hash)
 {
-    return json_pack("{s:s, s:I, s:s, s:I, s:{s:s, s:s, s:o, s:o, s:s?}}", "digest", digest, "size",
-                     (json_int_t)size, "recipe_hash", recipe_hash, "created",
+    return json_pack("{s:s, s:I, s:s*, s:o, s:I, s:{s:s, s:s, s:o, s:o, s:s?}}", "digest", digest,
+                     "size", (json_int_t)size, "recipe_hash", recipe_hash, "blobs",
+                     json_list(config->blobs), "created",
                      (json_int_t)(clock_realtime_us() / 1000000), "config", "user", config->user,
                      "workdir", config->workdir, "env", json_list(config->env), "command",
                      json_list(config->command), "language", config->language);
@@ -167,7 +197,7 @@ static int settle_blob(const char *blob, const char *place, struct error *err)
 int store_lock(const char *reference, struct error *err)
 {
     cleanup_free char *path = home_path("images/locks/%s", reference);
-    cleanup_free char *work = xasprintf("builds the image %s", reference);
+    cleanup_free char *work = xasprintf("makes the image %s", reference);
     int result = make_parents(path, err);
     if (result < 0)
         return error_hint(err, "set MSB_HOME to a folder you may write to");
@@ -209,26 +239,44 @@ int image_list(char ***references, struct error *err)
     return 0;
 }
 
-/* Removes the blob of an image that was replaced, unless another reference stands for it too. */
-static void forget_blob(const char *digest)
+/* Removes the file of an image that was replaced or removed, unless another reference stands for it
+ * too. Returns its size when it is gone. */
+static uint64_t forget_blob(const struct image *image)
 {
     struct error ignored;
     cleanup_strv char **references = NULL;
     bool used = image_list(&references, &ignored) < 0;
     for (size_t i = 0; !used && references && references[i]; i++) {
-        struct image image;
-        if (store_load(references[i], &image, NULL, &ignored) < 0)
+        struct image other;
+        if (store_load(references[i], &other, NULL, &ignored) < 0)
             continue;
-        used = image.digest && strcmp(image.digest, digest) == 0;
-        image_release(&image);
+        used = other.digest && strcmp(other.digest, image->digest) == 0;
+        image_release(&other);
     }
-    cleanup_free char *path = blob_path(digest);
-    if (!used)
-        unlink(path);
+    return !used && unlink(image->path) == 0 ? image->size : 0;
 }
 
-int store_add(const char *blob, const struct image *config, const char *recipe_hash,
-              struct error *err)
+int store_remove(const char *reference, uint64_t *freed, struct error *err)
+{
+    struct error ignored;
+    struct image image;
+    cleanup_free char *path = reference_path(reference);
+    bool whole = store_load(reference, &image, NULL, &ignored) == 0;
+    *freed = 0;
+    int result = 0;
+    if (unlink(path) < 0)
+        result = errno == ENOENT ? error_set(err, ERROR_NOT_FOUND,
+                                             "the image %s is not in the store", reference)
+                                 : error_errno(err, errno, "cannot remove %s", path);
+    if (whole && result == 0)
+        *freed = forget_blob(&image);
+    if (whole)
+        image_release(&image);
+    return result;
+}
+
+/* Fills in digest and size. */
+static int take_blob(const char *blob, char **digest, uint64_t *size, struct error *err)
 {
     char hex[65];
     struct stat status;
@@ -237,19 +285,31 @@ int store_add(const char *blob, const struct image *config, const char *recipe_h
         return result;
     if (stat(blob, &status) < 0)
         return error_errno(err, errno, "cannot read %s", blob);
-    cleanup_free char *digest = xasprintf("sha256:%s", hex);
-    cleanup_free char *place = blob_path(digest);
-    result = settle_blob(blob, place, err);
-    if (result < 0)
-        return result;
+    *digest = xasprintf("sha256:%s", hex);
+    *size = (uint64_t)status.st_size;
+    cleanup_free char *place = blob_path(*digest);
+    return settle_blob(blob, place, err);
+}
+
+int store_add(const char *blob, const struct image *config, const char *recipe_hash,
+              struct error *err)
+{
+    cleanup_free char *digest = config->digest ? xstrdup(config->digest) : NULL;
+    uint64_t size = config->size;
+    if (blob) {
+        free(steal_pointer(&digest));
+        int result = take_blob(blob, &digest, &size, err);
+        if (result < 0)
+            return result;
+    }
     struct error none;
     struct image before;
     bool replaces = store_load(config->reference, &before, NULL, &none) == 0;
-    cleanup_json json_t *root = encode(config, digest, (uint64_t)status.st_size, recipe_hash);
-    result = write_reference(config->reference, root, err);
+    cleanup_json json_t *root = encode(config, digest, size, recipe_hash);
+    int result = write_reference(config->reference, root, err);
     if (replaces) {
         if (result == 0)
-            forget_blob(before.digest);
+            forget_blob(&before);
         image_release(&before);
     }
     return result;

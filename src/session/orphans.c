@@ -50,7 +50,7 @@ static void on_orphan_gone(struct box_waiter *waiter, const struct error *err)
     (void)err;
     struct orphan *orphan = waiter->context;
     struct sessions *sessions = orphan->sessions;
-    store_remove(sessions->store, orphan->namespace, orphan->sandbox);
+    store_forget(sessions->store, orphan->namespace, orphan->sandbox);
     sessions->orphan_counts.cleaned++;
     for (struct orphan_wait *wait = sessions->orphan_waits; wait; wait = wait->next)
         wait->count++;
@@ -97,7 +97,7 @@ static void end_orphan(struct orphan *orphan)
         return;
     }
     if (err.code == ERROR_NOT_FOUND && !orphan->may_come)
-        store_remove(sessions->store, orphan->namespace, orphan->sandbox);
+        store_forget(sessions->store, orphan->namespace, orphan->sandbox);
     else if (err.code != ERROR_NOT_FOUND && err.code != ERROR_BUSY)
         sessions->orphan_counts.errors++;
     orphan_free(orphan);

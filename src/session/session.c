@@ -239,7 +239,7 @@ struct session *session_new(struct sessions *sessions, const struct session_requ
         return session;
     failure_wrap(failure, err.code == ERROR_INVALID ? FAILURE_REQUEST : FAILURE_CREATION, NULL,
                  session->id, &err);
-    store_remove(sessions->store, session->namespace, session->sandbox);
+    store_forget(sessions->store, session->namespace, session->sandbox);
     session->facts.state = SESSION_STOPPED;
     session_forget(session);
     return NULL;

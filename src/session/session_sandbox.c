@@ -20,7 +20,7 @@ static void on_gone(struct box_waiter *waiter, const struct error *err)
     (void)err;
     struct session *session = waiter->context;
     session->box = NULL;
-    store_remove(session->sessions->store, session->namespace, session->sandbox);
+    store_forget(session->sessions->store, session->namespace, session->sandbox);
     if (session->facts.state == SESSION_STOPPED) {
         session_forget(session);
         return;
@@ -56,7 +56,7 @@ static void on_started(struct box_waiter *waiter, const struct error *err)
     uv_timer_stop(&session->patience);
     if (err) {
         log_warn("session %s/%s: %s", session->namespace, session->id, err->message);
-        store_remove(session->sessions->store, session->namespace, session->sandbox);
+        store_forget(session->sessions->store, session->namespace, session->sandbox);
         if (session->facts.state != SESSION_STOPPED)
             fail_start(session, err);
         session_forget(session);
@@ -148,7 +148,7 @@ int session_restart(struct session *session, struct session_failure *failure)
     if (session_try_start(session, &err) == 0)
         return 0;
     failure_wrap(failure, FAILURE_CREATION, NULL, session->id, &err);
-    store_remove(session->sessions->store, session->namespace, session->sandbox);
+    store_forget(session->sessions->store, session->namespace, session->sandbox);
     session->facts.state = SESSION_STOPPED;
     session_forget(session);
     return -1;
@@ -160,7 +160,7 @@ void session_start_for_waiting(struct session *session)
     struct error err;
     if (session_try_start(session, &err) == 0)
         return;
-    store_remove(session->sessions->store, session->namespace, session->sandbox);
+    store_forget(session->sessions->store, session->namespace, session->sandbox);
     fail_start(session, &err);
     session_forget(session);
 }

@@ -131,7 +131,7 @@ void store_put(struct store *store, const struct store_row *row)
     run(store, store->put);
 }
 
-void store_remove(struct store *store, const char *namespace, const char *sandbox)
+void store_forget(struct store *store, const char *namespace, const char *sandbox)
 {
     sqlite3_bind_text(store->remove, 1, namespace, -1, SQLITE_STATIC);
     sqlite3_bind_text(store->remove, 2, sandbox, -1, SQLITE_STATIC);

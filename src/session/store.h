@@ -30,7 +30,7 @@ void store_close(struct store *store);
 
 /* What goes wrong here is logged: a session does not fail because it cannot be written down. */
 void store_put(struct store *store, const struct store_row *row);
-void store_remove(struct store *store, const char *namespace, const char *sandbox);
+void store_forget(struct store *store, const char *namespace, const char *sandbox);
 /* Everything until store_end becomes one step. */
 void store_begin(struct store *store);
 void store_end(struct store *store);

@@ -39,25 +39,106 @@ static void assert_normalized(const char *text, const char *expected)
     assert_string_equal(reference, expected);
 }
 
-static void reference_takes_its_full_form(void **state)
+#define SOME_DIGEST "sha256:" EMPTY_DIGEST
+
+static void our_images_come_first(void **state)
 {
     (void)state;
     assert_normalized("python", "microsandbox/python");
     assert_normalized("node:latest", "microsandbox/node");
     assert_normalized("microsandbox/python", "microsandbox/python");
     assert_normalized("microsandbox/python:latest", "microsandbox/python");
-    assert_normalized("python:3.11", "microsandbox/python:3.11");
-    assert_normalized("registry.example/team/my-image_2", "registry.example/team/my-image_2");
+}
+
+static void reference_takes_its_full_form(void **state)
+{
+    (void)state;
+    assert_normalized("python:3.11", "docker.io/library/python:3.11");
+    assert_normalized("microsandbox/python:3.11", "docker.io/microsandbox/python:3.11");
+    assert_normalized("docker.io/library/python", "docker.io/library/python:latest");
+    assert_normalized("index.docker.io/python", "docker.io/library/python:latest");
+    assert_normalized("alpine", "docker.io/library/alpine:latest");
+    assert_normalized("team/tool:V1.2-rc_3", "docker.io/team/tool:V1.2-rc_3");
+    assert_normalized("registry.example/my-image_2", "registry.example/my-image_2:latest");
+    assert_normalized("localhost/x", "localhost/x:latest");
+    assert_normalized("localhost:5000/a/b/c:1", "localhost:5000/a/b/c:1");
+    assert_normalized("[::1]:5000/x", "[::1]:5000/x:latest");
+    assert_normalized("a__b/c---d", "docker.io/a__b/c---d:latest");
+    assert_normalized("python@" SOME_DIGEST, "docker.io/library/python@" SOME_DIGEST);
+    assert_normalized("host:1/x:tag@" SOME_DIGEST, "host:1/x@" SOME_DIGEST);
+}
+
+static void default_registry_can_be_chosen(void **state)
+{
+    (void)state;
+    setenv("OCI_REGISTRY_DOMAIN", "mirror.example:5000", 1);
+    assert_normalized("alpine", "mirror.example:5000/library/alpine:latest");
+    assert_normalized("team/tool", "mirror.example:5000/team/tool:latest");
+    assert_normalized("docker.io/alpine", "docker.io/library/alpine:latest");
+    assert_normalized("python", "microsandbox/python");
+    setenv("OCI_REGISTRY_DOMAIN", "../..", 1);
+    struct error err;
+    char *reference = NULL;
+    assert_refused(reference_normalize("alpine", &reference, &err), ERROR_INVALID);
+    unsetenv("OCI_REGISTRY_DOMAIN");
+}
+
+static void full_form_is_its_own_and_comes_apart(void **state)
+{
+    (void)state;
+    assert_normalized("host:5000/a/b:1", "host:5000/a/b:1");
+    struct reference parts = reference_split("host:5000/a/b:1");
+    assert_string_equal(parts.registry, "host:5000");
+    assert_string_equal(parts.repository, "a/b");
+    assert_string_equal(parts.version, "1");
+    reference_release(&parts);
+    parts = reference_split("docker.io/library/alpine@" SOME_DIGEST);
+    assert_string_equal(parts.registry, "docker.io");
+    assert_string_equal(parts.repository, "library/alpine");
+    assert_string_equal(parts.version, SOME_DIGEST);
+    reference_release(&parts);
 }
 
 static void reference_that_is_no_name_is_refused(void **state)
 {
-    static const char *const refused[] = {
-        "",        "/",        ":",          ".",      "..",         "../python",
-        "a/../b",  "a//b",     "/python",    "a/",     "Python",     "py thon",
-        "py\nx",   "python:",  "python:a:b", "a/.b",   "a/b.",       "-a",
-        "a..b",    "python:/", "python:..",  "a\x1b[", "p\xc3\xbct", "python:../../x",
-        "%s%s%n%d"};
+    static const char *const refused[] = {"",
+                                          "/",
+                                          ":",
+                                          ".",
+                                          "..",
+                                          "../python",
+                                          "a/../b",
+                                          "a//b",
+                                          "/python",
+                                          "a/",
+                                          "Python",
+                                          "py thon",
+                                          "py\nx",
+                                          "python:",
+                                          "python:a:b",
+                                          "a/.b",
+                                          "a/b.",
+                                          "-a",
+                                          "a..b",
+                                          "python:/",
+                                          "python:..",
+                                          "a\x1b[",
+                                          "p\xc3\xbct",
+                                          "python:../../x",
+                                          "%s%s%n%d",
+                                          "x@sha256:12",
+                                          "x@",
+                                          "x@md5:00",
+                                          "../..:5000/x",
+                                          "..:1/x",
+                                          "host:/x",
+                                          "host:123456/x",
+                                          "[::1/x",
+                                          "[]/x",
+                                          "x:.hidden",
+                                          "x:-a",
+                                          "a_b.example:1x/y",
+                                          "user@host.example/x"};
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct error err;
@@ -99,16 +180,14 @@ static void every_recipe_is_complete(void **state)
     }
 }
 
-static void unknown_image_names_the_known_ones(void **state)
+static void image_that_was_not_pulled_is_not_found(void **state)
 {
     struct error err;
     struct image image;
     (void)state;
     assert_refused(image_find("nonesuch", &image, &err), ERROR_NOT_FOUND);
-    assert_non_null(strstr(err.message, "microsandbox/nonesuch"));
-    assert_non_null(strstr(err.hint, "microsandbox/python"));
-    assert_refused(image_ensure("nonesuch", &image, &err), ERROR_NOT_FOUND);
-    assert_non_null(strstr(err.hint, "microsandbox/node"));
+    assert_non_null(strstr(err.message, "docker.io/library/nonesuch:latest"));
+    assert_non_null(strstr(err.hint, "msb pull"));
 }
 
 static void image_that_is_not_built_is_not_found(void **state)
@@ -173,6 +252,25 @@ static void image_without_its_whole_blob_is_not_found(void **state)
     assert_refused(image_find("python", &image, &err), ERROR_NOT_FOUND);
 }
 
+static void removed_image_takes_its_file_along(void **state)
+{
+    struct error err;
+    struct image image;
+    uint64_t freed;
+    (void)state;
+    add_image("microsandbox/python", "same");
+    add_image("microsandbox/node", "same");
+    assert_int_equal(image_find("python", &image, &err), 0);
+    assert_int_equal(image_remove("python", &freed, &err), 0);
+    assert_int_equal(freed, 0);
+    assert_true(file_exists(image.path));
+    assert_int_equal(image_remove("node", &freed, &err), 0);
+    assert_int_equal(freed, 4);
+    assert_false(file_exists(image.path));
+    image_release(&image);
+    assert_refused(image_remove("node", &freed, &err), ERROR_NOT_FOUND);
+}
+
 static void damaged_reference_is_not_found(void **state)
 {
     static const char *const texts[] = {
@@ -226,15 +324,19 @@ static void digest_form_is_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(our_images_come_first),
         cmocka_unit_test(reference_takes_its_full_form),
+        cmocka_unit_test(default_registry_can_be_chosen),
+        cmocka_unit_test(full_form_is_its_own_and_comes_apart),
         cmocka_unit_test(reference_that_is_no_name_is_refused),
         cmocka_unit_test(reference_of_any_length_is_handled),
         cmocka_unit_test(every_recipe_is_complete),
-        cmocka_unit_test_setup(unknown_image_names_the_known_ones, empty_store),
+        cmocka_unit_test_setup(image_that_was_not_pulled_is_not_found, empty_store),
         cmocka_unit_test_setup(image_that_is_not_built_is_not_found, empty_store),
         cmocka_unit_test_setup(stored_image_comes_back_as_it_was, empty_store),
         cmocka_unit_test_setup(image_without_its_whole_blob_is_not_found, empty_store),
         cmocka_unit_test_setup(damaged_reference_is_not_found, empty_store),
+        cmocka_unit_test_setup(removed_image_takes_its_file_along, empty_store),
         cmocka_unit_test_setup(list_has_every_reference_once, empty_store),
         cmocka_unit_test(digest_form_is_checked),
     };

@@ -84,9 +84,9 @@ static void rows_outlive_the_process(void **state)
     assert_int_equal(seen.row.state, SESSION_STOPPED);
     assert_int_equal(seen.row.created_us, UINT64_C(1800000000000000));
     assert_int_equal(seen.row.lifetime, 13);
-    store_remove(store, "other", "session-1");
+    store_forget(store, "other", "session-1");
     assert_int_equal(look(store).count, 1);
-    store_remove(store, "default", "session-1");
+    store_forget(store, "default", "session-1");
     assert_int_equal(look(store).count, 0);
     store_close(store);
 }

@@ -70,6 +70,17 @@ static int make_overlay(const char *folder, const struct machine_spec *spec, str
     return 0;
 }
 
+/* An image from anywhere may have an interpreter that does not work; the rest of it does. */
+static int quiesce(const struct machine *machine, struct buf *languages, struct error *err)
+{
+    int result = agent_call(machine->agent, OP_QUIESCE, languages, WARM_MS, err);
+    if (result == 0 || (err->code != ERROR_UNAVAILABLE && err->code != ERROR_MISSING))
+        return result;
+    log_warn("the template has no warm interpreter: %s", err->message);
+    cleanup_buf struct buf none = {0};
+    return agent_call(machine->agent, OP_QUIESCE, &none, WARM_MS, err);
+}
+
 /*
  * A rehearsal of what every clone does first, so that clones find it done or in memory: adoption
  * with throw-away values, then the first call in the language's context. The clock is left in the
@@ -94,7 +105,7 @@ static int warm(const struct machine *machine, const struct machine_spec *spec, 
         fields_add_text(&languages, TAG_LANGUAGE, spec->language);
     int result = agent_call(machine->agent, OP_ADOPT, &adoption, WARM_MS, err);
     if (result == 0)
-        result = agent_call(machine->agent, OP_QUIESCE, &languages, WARM_MS, err);
+        result = quiesce(machine, &languages, err);
     if (result == 0) {
         /* Timers and deferred work of the kernel run out here instead of in every clone. */
         struct pollfd end = {.fd = machine->exit, .events = POLLIN};

@@ -1,0 +1,36 @@
+# shellcheck shell=bash
+# A real registry on a free port of loopback, and images in it: start_registry FOLDER [AUTHORIZATION]
+# sets REGISTRY and REGISTRY_PID, which is among STARTED. AUTHORIZATION is what its settings have under "auth".
+STARTED=()
+start_registry() {
+    local folder=$1 authorization=${2:-}
+    mkdir -p "$folder"
+    {
+        echo 'version: 0.1'
+        echo 'http: {addr: "127.0.0.1:0"}'
+        echo "storage: {filesystem: {rootdirectory: \"$folder/data\"}}"
+        if [ -n "$authorization" ]; then
+            echo "auth: $authorization"
+        fi
+    } >"$folder/config.yml"
+    docker-registry serve "$folder/config.yml" >"$folder/log" 2>&1 3>&- &
+    export REGISTRY_PID=$!
+    STARTED+=("$!")
+    within 20 grep -q 'listening on' "$folder/log"
+    REGISTRY=$(sed -n 's/.*listening on \(127.0.0.1:[0-9]*\).*/\1/p' "$folder/log")
+}
+
+# push_image NAME [SKOPEO-OPTIONS…]: NAME of oci_images.py, as $REGISTRY/NAME:latest; with PUSH_BELOW in
+# front of the name.
+push_image() {
+    local name=$1 layout=$BATS_FILE_TMPDIR/layouts/$1
+    shift
+    [ -d "$layout" ] || python3 "$BATS_TEST_DIRNAME/oci_images.py" "$layout" "$name"
+    skopeo copy --quiet --all --dest-tls-verify=false "$@" "oci:$layout:latest" "docker://$REGISTRY/${PUSH_BELOW:-}$name:latest"
+}
+
+# Where the registry keeps a blob: blob_file FOLDER DIGEST
+blob_file() {
+    local hex=${2#sha256:}
+    echo "$1/data/docker/registry/v2/blobs/sha256/${hex:0:2}/$hex/data"
+}
