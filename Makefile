@@ -27,8 +27,8 @@ LDFLAGS   = -pie -Wl,-z,relro,-z,now,--as-needed $(if $(SAN),-fsanitize=address$
 # libarchive goes in as far as it is used: the shared one brings ICU and the library of C++ along for
 # formats that nobody here reads, and every start of msb would load them.
 ARCHIVE   = -l:libarchive.a -llzma -lzstd -llz4 -lbz2 -lz
-LDLIBS    = $(patsubst -larchive,$(ARCHIVE),$(shell pkg-config --libs $(LIBS) 2>/dev/null)) \
-            -lhttp_parser -lwslay
+SHARED    = $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lhttp_parser -lwslay
+LDLIBS    = $(patsubst -larchive,$(ARCHIVE),$(SHARED))
 
 # The agent runs alone in any image: static, musl, small.
 AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -fno-pie -Wa,-I,.
@@ -75,7 +75,7 @@ $(BUILD)/agent/src/agent/language.o: $(wildcard src/agent/runtimes/*)
 $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 	@mkdir -p $(@D)
 	@echo "  TEST   $<"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(HOST_OBJ) $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(HOST_OBJ) $(SHARED) -lcmocka
 
 $(BUILD)/tests/mcp-fixture: tests/mcp/fixture.c $(HOST_OBJ)
 	@mkdir -p $(@D)
