@@ -171,12 +171,13 @@ class Volumes(ServerTest):
         os.rmdir(cls.shared + "-beside")
 
     def code_for(self, volume):
-        config = {"image": "no/such", "volumes": [volume]}
+        config = {"image": "127.0.0.1:1/none", "volumes": [volume]}
         return self.rpc("sandbox.start", sandbox="a", config=config)["error"]["data"]["code"]
 
     def test_folders_below_are_shared_and_no_others(self):
         for folder in ("", "/inside", "/inside/", "/inside/..", "/./inside"):
-            self.assertEqual(self.code_for(f"{self.shared}{folder}:/data:ro"), "not_found", folder)
+            self.assertEqual(self.code_for(f"{self.shared}{folder}:/data:ro"), "unavailable",
+                             folder)
         for folder in ("/..", "-beside", "/link", "/nowhere", "/inside/../.."):
             self.assertEqual(self.code_for(f"{self.shared}{folder}:/data"), "denied", folder)
         for volume in ("/etc:/data", "/nowhere:/data", "inside:/data", ":/data", "/", ""):
