@@ -8,7 +8,9 @@
  *                     t  the same for TypeScript     w  the same as a rehearsal: leave no trace
  *                     a  adopt: 64 hexadecimal digits of entropy, then cwd (empty: stay),
  * NAME=value… to set, NAME… to forget, each ended by NUL; done is 1 when cwd cannot be entered z
- * leave a zygote behind, connected by descriptor 5 from the driver   o  bytes for stdout, e  for
+ * leave a zygote behind, connected by descriptor 5; j be the zygote for jails: user, group and
+ * groups, spaces between them and NUL behind, then what spares are to rehearse, as with w
+ *   from the driver   o  bytes for stdout, e  for
  * stderr (at most DRIVER_PIECE_MAX each) j  a record for the results channel d  done: u8, the exit
  * code, 0 when all went well
  *

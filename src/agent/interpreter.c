@@ -253,17 +253,32 @@ static void on_spare(void *owner)
 static void take_spare(struct interpreter *interpreter, char *const *env)
 {
     struct wires wires;
+    cleanup_buf struct buf changes = {0};
+    append_line(&changes, strcmp(interpreter->cwd, zygote_cwd()) == 0 ? "" : interpreter->cwd);
+    append_changes(&changes, zygote_env(), env);
     pid_t pid = zygote_take(&wires, &interpreter->scope);
     if (pid == 0) {
         interpreter->phase = INTERPRETER_WAITING;
         zygote_wait(&interpreter->waiter, on_spare, interpreter);
         return;
     }
-    cleanup_buf struct buf changes = {0};
-    append_line(&changes, strcmp(interpreter->cwd, zygote_cwd()) == 0 ? "" : interpreter->cwd);
-    append_changes(&changes, zygote_env(), env);
     attach(interpreter, &wires, pid);
     greet(interpreter, &changes);
+}
+
+/* What an interpreter looks at only when it starts. */
+static bool concerns_start(const char *assignment)
+{
+    return strncmp(assignment, "PYTHON", 6) == 0 || strncmp(assignment, "LD_", 3) == 0;
+}
+
+static bool spares_suit(char *const *env)
+{
+    for (char *const *at = env; at && *at; at++) {
+        if (concerns_start(*at) && !strv_contains(zygote_env(), *at))
+            return false;
+    }
+    return true;
 }
 
 static pid_t spawn_program(struct interpreter *interpreter, const struct account *account,
@@ -330,7 +345,7 @@ int interpreter_start(struct interpreter *interpreter, struct error *err)
     free(interpreter->cwd);
     interpreter->cwd =
         interpreter->wanted_cwd ? xstrdup(interpreter->wanted_cwd) : choose_cwd(account);
-    if (!known)
+    if (!known || !spares_suit(env))
         return start_program(interpreter, account, &env, err);
     take_spare(interpreter, env);
     return 0;

@@ -12,6 +12,7 @@ EMBED(runtime_python_data, "src/agent/runtimes/python_data.py");
 EMBED(runtime_python_display, "src/agent/runtimes/python_display.py");
 EMBED(runtime_python_imports, "src/agent/runtimes/python_imports.py");
 EMBED(runtime_python_ipython, "src/agent/runtimes/python_ipython.py");
+EMBED(runtime_python_jails, "src/agent/runtimes/python_jails.py");
 EMBED(runtime_python_magics, "src/agent/runtimes/python_magics.py");
 EMBED(runtime_python_threads, "src/agent/runtimes/python_threads.py");
 EMBED(runtime_node, "src/agent/runtimes/node.js");
@@ -92,6 +93,7 @@ static const struct {
     RUNTIME("python_display.py", python_display),
     RUNTIME("python_imports.py", python_imports),
     RUNTIME("python_ipython.py", python_ipython),
+    RUNTIME("python_jails.py", python_jails),
     RUNTIME("python_magics.py", python_magics),
     RUNTIME("python_threads.py", python_threads),
     RUNTIME("node.js", node),

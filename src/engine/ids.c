@@ -23,7 +23,7 @@ int ids_write_map(pid_t process, const char *file, const char *text, struct erro
     return 0;
 }
 
-int ids_translation(uid_t from_user, gid_t from_group, uid_t to, struct error *err)
+int ids_namespace(const char *users, const char *groups, struct error *err)
 {
     pid_t holder = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
     if (holder < 0)
@@ -32,8 +32,6 @@ int ids_translation(uid_t from_user, gid_t from_group, uid_t to, struct error *e
         for (;;)
             pause();
     }
-    cleanup_free char *users = xasprintf("%u %u 1\n", from_user, to);
-    cleanup_free char *groups = xasprintf("%u %u 1\n", from_group, to);
     cleanup_free char *space_path = xasprintf("/proc/%d/ns/user", (int)holder);
     int result = ids_write_map(holder, "uid_map", users, err);
     if (result == 0)
@@ -43,4 +41,11 @@ int ids_translation(uid_t from_user, gid_t from_group, uid_t to, struct error *e
     kill(holder, SIGKILL);
     waitpid(holder, NULL, 0);
     return result >= 0 ? result : error_wrap(err, "cannot translate file owners");
+}
+
+int ids_translation(uid_t from_user, gid_t from_group, uid_t to, struct error *err)
+{
+    cleanup_free char *users = xasprintf("%u %u 1\n", from_user, to);
+    cleanup_free char *groups = xasprintf("%u %u 1\n", from_group, to);
+    return ids_namespace(users, groups, err);
 }

@@ -185,6 +185,7 @@ static int fill_config(struct sandbox_config *config, const struct rpc_call *cal
     config->image_path = xstrdup("");
     config->image_digest = xstrdup("");
     config->workdir = workdir ? xstrdup(workdir) : NULL;
+    sandbox_config_choose_engine(config, json_string_value(json_object_get(settings, "engine")));
     if (rpc_member_number(settings, "memory", UINT32_MAX, &memory, err) < 0 ||
         rpc_member_number(settings, "cpus", UINT32_MAX, &cpus, err) < 0)
         return -1;

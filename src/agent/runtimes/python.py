@@ -458,8 +458,12 @@ class Driver:
         if self.part("copies").leave_zygote(payload):
             self.done(0)
 
+    def serve_jails(self, payload):
+        self.part("copies").serve_jails(payload)
+
     def serve(self):
-        handlers = {"r": self.run, "w": self.rehearse, "a": self.adopt, "z": self.leave_zygote}
+        handlers = {"r": self.run, "w": self.rehearse, "a": self.adopt, "z": self.leave_zygote,
+                    "j": self.serve_jails}
         while True:
             kind, payload = self.channel.receive()
             handlers[kind](payload)

@@ -16,9 +16,13 @@
 #include <seccomp.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
 
 #define CALL(name) SCMP_SYS(name)
 
@@ -454,13 +458,16 @@ static int allow_personalities(scmp_filter_ctx filter)
     return result;
 }
 
-static int add_lists(scmp_filter_ctx filter)
+static int add_lists(scmp_filter_ctx filter, bool allows_setns)
 {
     int result = allow_personalities(filter);
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
         result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-        result |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        bool passes = allows_setns && refused[i] == CALL(setns);
+        result |= seccomp_rule_add(filter, passes ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM),
+                                   refused[i], 0);
+    }
     return result;
 }
 
@@ -471,17 +478,61 @@ static int add_refusals(scmp_filter_ctx filter, bool guards_modes)
     return guards_modes ? result | refuse_modes(filter) : result;
 }
 
-/* Two filters, both of which have to agree: which calls there are, and with which arguments not. */
-int filter_install(bool guards_modes, struct error *err)
+static scmp_filter_ctx begin(uint32_t action)
 {
-    scmp_filter_ctx lists = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-    scmp_filter_ctx refusals = seccomp_init(SCMP_ACT_ALLOW);
-    bool good = lists && refusals &&
-                seccomp_attr_set(lists, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0 &&
-                seccomp_attr_set(refusals, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0 &&
-                add_lists(lists) == 0 && add_refusals(refusals, guards_modes) == 0 &&
-                seccomp_load(refusals) == 0 && seccomp_load(lists) == 0;
+    scmp_filter_ctx filter = seccomp_init(action);
+    if (filter && seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0)
+        return filter;
+    seccomp_release(filter);
+    return NULL;
+}
+
+static int refused_by_kernel(struct error *err)
+{
+    return error_set(err, ERROR_MISSING, "the kernel refuses our system call filter");
+}
+
+/* Two filters, both of which have to agree: which calls there are, and with which arguments not. */
+static int install(bool guards_modes, bool allows_setns, struct error *err)
+{
+    scmp_filter_ctx lists = begin(SCMP_ACT_ERRNO(ENOSYS));
+    scmp_filter_ctx refusals = begin(SCMP_ACT_ALLOW);
+    bool good = lists && refusals && add_lists(lists, allows_setns) == 0 &&
+                add_refusals(refusals, guards_modes) == 0 && seccomp_load(refusals) == 0 &&
+                seccomp_load(lists) == 0;
     seccomp_release(lists);
     seccomp_release(refusals);
-    return good ? 0 : error_set(err, ERROR_MISSING, "the kernel refuses our system call filter");
+    return good ? 0 : refused_by_kernel(err);
+}
+
+int filter_install(bool guards_modes, struct error *err)
+{
+    return install(guards_modes, false, err);
+}
+
+int filter_install_zygote(struct error *err)
+{
+    return install(false, true, err);
+}
+
+/* clone3: see agent/privileges.c. */
+static int add_rest(scmp_filter_ctx filter, bool guards_modes)
+{
+    int result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), CALL(setns), 0);
+    result |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), CALL(clone3), 0);
+    return guards_modes ? result | refuse_modes(filter) : result;
+}
+
+int filter_write_rest(bool guards_modes, struct buf *program, struct error *err)
+{
+    scmp_filter_ctx rest = begin(SCMP_ACT_ALLOW);
+    cleanup_fd int memory = memfd_create("filter", MFD_CLOEXEC);
+    bool good = rest && memory >= 0 && add_rest(rest, guards_modes) == 0 &&
+                seccomp_export_bpf(rest, memory) == 0;
+    seccomp_release(rest);
+    off_t size = good ? lseek(memory, 0, SEEK_END) : 0;
+    if (size <= 0 || pread(memory, buf_reserve(program, (size_t)size), (size_t)size, 0) != size)
+        return refused_by_kernel(err);
+    buf_commit(program, (size_t)size);
+    return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 
 /*
@@ -11,3 +12,9 @@
  * somebody on the host.
  */
 int filter_install(bool guards_modes, struct error *err);
+/*
+ * For the zygote, whose copies move into jails: the same with setns. What is missing then to the
+ * filter of a jail is a program of the kernel's filter machine, for the copy to install inside.
+ */
+int filter_install_zygote(struct error *err);
+int filter_write_rest(bool guards_modes, struct buf *program, struct error *err);

@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "engine/agent_call.h"
 #include "engine/jail/process.h"
+#include "engine/jail/warm.h"
+#include "engine/jail/zygote.h"
 #include "engine/machine.h"
 
 #define GREETING_MS 10000
@@ -64,11 +66,7 @@ static int jail_prepare(const struct machine_spec *spec, struct error *err)
     return check_host(err);
 }
 
-/*
- * A range of ids that no other jail of this host has. Whoever holds the socket of that name in the
- * kernel has the range; it is free again when the holder is gone, however that went.
- */
-static int take_range(uid_t *first_user, struct error *err)
+int jail_take_range(uid_t *first_user, struct error *err)
 {
     cleanup_fd int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -146,9 +144,10 @@ static int start_agent(const struct machine_spec *spec, const char *place,
                        struct jail_machine *jail, struct error *err)
 {
     struct machine *base = &jail->base;
+    struct warm_copy warm;
     uid_t first_user;
     int agent[2], words[2];
-    jail->range = take_range(&first_user, err);
+    jail->range = jail_take_range(&first_user, err);
     if (jail->range < 0)
         return jail->range;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0)
@@ -166,8 +165,12 @@ static int start_agent(const struct machine_spec *spec, const char *place,
         .first_user = first_user,
         .agent = theirs,
         .stderr_fd = errors,
+        .warm = warm_take(spec, first_user, &warm) ? &warm : NULL,
     };
-    return jail_process_start(&process, &base->process, &base->exit, err);
+    int result = jail_process_start(&process, &base->process, &base->exit, err);
+    if (process.warm)
+        warm_let_go(&warm);
+    return result;
 }
 
 static int jail_start(const struct machine_spec *spec, const char *folder, struct machine **machine,
@@ -200,4 +203,5 @@ const struct engine jail_engine = {
     .name = "jail",
     .prepare = jail_prepare,
     .start = jail_start,
+    .keep_warm = zygote_keep,
 };

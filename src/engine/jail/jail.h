@@ -7,3 +7,9 @@ extern const struct engine jail_engine;
 
 /* Whether jails can be made here: NULL, or what is missing. */
 const char *jail_missing(void);
+/*
+ * A range of ids that no other jail of this host has, as a descriptor that holds it. Whoever has
+ * the socket of that name in the kernel has the range; it is free again when the holder is gone,
+ * however that went.
+ */
+int jail_take_range(uid_t *first_user, struct error *err);

@@ -17,6 +17,7 @@ struct jail_process {
     const struct cgroup *cgroup; /* where it is put before it runs anything */
     uid_t first_user;            /* of the 65536 host ids it has */
     int agent;                   /* its end of the stream */
+    struct warm_copy *warm;      /* an interpreter that moves in; NULL: none */
     int stderr_fd;
 };
 

@@ -332,7 +332,7 @@ static int furnish(const struct jail_root *root, const struct jail_sights *sight
     int result = attach_memory(here, "run", "0755", root->memory_mb * 100, err);
     if (result == 0)
         result = mount_dev(root, sights, here, err);
-    if (result == 0)
+    if (result == 0 && !root->bare)
         result = mount_proc(here, sights, err);
     if (result < 0)
         return result;

@@ -1,6 +1,7 @@
 /* What a jail sees of the world: a root made of an image, and little else. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -18,6 +19,7 @@ struct jail_root {
     unsigned memory_mb;
     unsigned disk_mb;
     unsigned files; /* 0: one for each 16 KB of disk */
+    bool bare;      /* without /proc, for a process that is not in a new process namespace */
 };
 
 /* The disk of a jail is memory, and may take at most so much of it. */
