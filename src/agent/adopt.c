@@ -9,6 +9,7 @@
 #include "agent/machine.h"
 #include "agent/privileges.h"
 #include "agent/settings.h"
+#include "agent/zygote.h"
 #include "base/mem.h"
 #include "proto/fields.h"
 
@@ -159,6 +160,7 @@ static int adopt(struct adoption *adoption, const uint8_t *fields, uint32_t leng
     note_changes(&changes, adoption);
     settings_replace(steal_pointer(&adoption->env), steal_pointer(&adoption->cwd),
                      steal_pointer(&adoption->user));
+    zygote_review();
     tell_contexts(adoption, &changes);
     return 0;
 }

@@ -266,21 +266,6 @@ static void take_spare(struct interpreter *interpreter, char *const *env)
     greet(interpreter, &changes);
 }
 
-/* What an interpreter looks at only when it starts. */
-static bool concerns_start(const char *assignment)
-{
-    return strncmp(assignment, "PYTHON", 6) == 0 || strncmp(assignment, "LD_", 3) == 0;
-}
-
-static bool spares_suit(char *const *env)
-{
-    for (char *const *at = env; at && *at; at++) {
-        if (concerns_start(*at) && !strv_contains(zygote_env(), *at))
-            return false;
-    }
-    return true;
-}
-
 static pid_t spawn_program(struct interpreter *interpreter, const struct account *account,
                            char ***env, const struct wires *wires, int *report, struct error *err)
 {
@@ -345,7 +330,7 @@ int interpreter_start(struct interpreter *interpreter, struct error *err)
     free(interpreter->cwd);
     interpreter->cwd =
         interpreter->wanted_cwd ? xstrdup(interpreter->wanted_cwd) : choose_cwd(account);
-    if (!known || !spares_suit(env))
+    if (!known || !zygote_suits(env))
         return start_program(interpreter, account, &env, err);
     take_spare(interpreter, env);
     return 0;

@@ -281,6 +281,27 @@ const char *zygote_cwd(void)
     return store.cwd;
 }
 
+static bool concerns_start(const char *assignment)
+{
+    return strncmp(assignment, "PYTHON", 6) == 0 || strncmp(assignment, "LD_", 3) == 0;
+}
+
+bool zygote_suits(char *const *env)
+{
+    for (char *const *at = env; at && *at; at++) {
+        if (concerns_start(*at) && !strv_contains(store.env, *at))
+            return false;
+    }
+    return true;
+}
+
+void zygote_review(void)
+{
+    bool is_from_outside = store.user && store.zygote.link.fd < 0;
+    if (is_from_outside && (!zygote_account(settings_user()) || !zygote_suits(settings_env())))
+        disconnect();
+}
+
 void zygote_wait(struct zygote_waiter *waiter, void (*ready)(void *owner), void *owner)
 {
     struct zygote_waiter **at = &store.waiters;

@@ -40,6 +40,11 @@ const struct account *zygote_account(const char *user);
 char *const *zygote_env(void);
 const char *zygote_cwd(void);
 
+/* Whether a spare can have this environment: some of it counts only when an interpreter starts. */
+bool zygote_suits(char *const *env);
+/* The sandbox has got its settings: a spare from outside that does not suit them ends. */
+void zygote_review(void);
+
 /* Calls back once, as soon as there is a spare or it is clear that there will be none. */
 void zygote_wait(struct zygote_waiter *waiter, void (*ready)(void *owner), void *owner);
 void zygote_wait_stop(struct zygote_waiter *waiter);

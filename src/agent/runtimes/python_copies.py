@@ -47,15 +47,17 @@ def leave_zygote(first_call):
 
 def serve_jails(payload):
     """This process is the zygote, outside of all jails; comes back in each spare, inside of one."""
-    global link
     account, _, first_call = payload.partition(b"\0")
     jails = driver.part("jails")
+
+    def enter(control):
+        os.close(link)
+        return jails.enter(control, *map(int, account.split()))
+
     driver.copying = True
     driver.channel.close()
-    wait_for_work(first_call, lambda control: jails.enter(control, *map(int, account.split())))
+    wait_for_work(first_call, enter)
     driver.copying = False
-    os.close(link)
-    link = None
 
 
 def wait_for_work(first_call, enter=None):
@@ -64,8 +66,11 @@ def wait_for_work(first_call, enter=None):
     while True:
         _, fds = receive(link)
         if copy():
-            rehearse(first_call)
-            become_context(*(enter(*fds) if enter else fds))
+            try:
+                rehearse(first_call)
+                become_context(*(enter(*fds) if enter else fds))
+            except OSError:
+                os._exit(1)  # it is not wanted any more
             return
         for fd in fds:
             os.close(fd)

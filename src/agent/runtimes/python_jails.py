@@ -37,10 +37,16 @@ def system_call(number, *arguments):
 
 
 def fork_inside():
-    """Comes back in a child of the jail's first process: our own parent is not in there."""
-    for generation in range(2):
-        if os.fork():
-            os._exit(0)
+    """
+    Comes back in a child of the jail's first process. That gets what processes in there leave
+    behind, but not what we do: we are still outside ourselves.
+    """
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        os._exit(0)
+    if os.fork():
+        os._exit(0)
     os.setsid()
 
 
@@ -97,7 +103,7 @@ def enter(control, user, group, *groups):
     os.close(control)
     try:
         move(program, jail, user, group, groups)
-    except BaseException as error:
+    except OSError as error:
         os.write(2, b"cannot enter a jail: %r\n" % error)
-        os._exit(1)
+        raise
     return fds

@@ -5,8 +5,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -161,14 +161,15 @@ int zygote_keep(const struct machine_spec *spec, int until, struct error *err)
     zygote.listening = take_address(spec);
     if (zygote.listening < 0)
         return 0;
+    /* Copies are nobody's children, until we are told to take those; they need no funeral. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal(SIGCHLD, SIG_IGN);
     range = jail_take_range(&zygote.user, err);
     int result = range < 0 ? range : start_and_serve(&zygote, spec, err);
     fd_close(zygote.copy);
     fd_close(zygote.listening);
     fd_close(zygote.link);
-    if (zygote.process > 0) {
+    if (zygote.process > 0)
         kill(zygote.process, SIGKILL);
-        waitpid(zygote.process, NULL, 0);
-    }
     return result;
 }
