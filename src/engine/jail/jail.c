@@ -25,6 +25,7 @@
 struct jail_machine {
     struct machine base;
     int range; /* holds our range of ids */
+    int copy;  /* of the zygote, whose child moved in; -1: none */
 };
 
 static bool kernel_has(const char *file_system)
@@ -103,8 +104,10 @@ static struct machine_usage measure_jail(const struct machine *machine)
 
 static void release_jail(struct machine *machine)
 {
-    fd_close(((struct jail_machine *)machine)->range);
-    free(machine);
+    struct jail_machine *jail = (struct jail_machine *)machine;
+    warm_end(jail->copy);
+    fd_close(jail->range);
+    free(jail);
 }
 
 static const struct machine_ops ops = {
@@ -119,7 +122,7 @@ static struct jail_machine *make_machine(const struct machine_spec *spec)
     struct jail_machine *made = xcalloc(1, sizeof *made);
     struct machine *base = &made->base;
     machine_init(base, &ops);
-    made->range = -1;
+    made->range = made->copy = -1;
     base->cpu_percent = spec->cpu_percent ? spec->cpu_percent : spec->cpus * 100;
     snprintf(base->accelerator, sizeof base->accelerator, "native");
     return made;
@@ -168,8 +171,10 @@ static int start_agent(const struct machine_spec *spec, const char *place,
         .warm = warm_take(spec, first_user, &warm) ? &warm : NULL,
     };
     int result = jail_process_start(&process, &base->process, &base->exit, err);
-    if (process.warm)
+    if (process.warm) {
         warm_let_go(&warm);
+        jail->copy = warm.pidfd;
+    }
     return result;
 }
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +25,7 @@
 
 /* A zygote that is busy for longer than that is no help. */
 #define TAKE_MS 300
+#define END_MS 1000
 #define FIRST_USER 1000
 
 const char *warm_user(const struct machine_spec *spec)
@@ -79,7 +82,8 @@ static bool receive_offer(int socket, struct warm_copy *copy)
         return false;
     copy->process = offer.process;
     copy->owner = offer.owner;
-    return copy->control >= 0;
+    copy->pidfd = (int)syscall(SYS_pidfd_open, offer.process, 0);
+    return copy->control >= 0 && copy->pidfd >= 0;
 }
 
 /* What runs inside may open its own pipes again, so they have an owner there. */
@@ -110,7 +114,7 @@ static bool make_wires(struct warm_copy *copy, uid_t owner)
 
 bool warm_take(const struct machine_spec *spec, uid_t first_user, struct warm_copy *copy)
 {
-    *copy = (struct warm_copy){.control = -1};
+    *copy = (struct warm_copy){.control = -1, .pidfd = -1};
     memset(copy->agent_ends, -1, sizeof copy->agent_ends);
     memset(copy->its_ends, -1, sizeof copy->its_ends);
     if (!spec->language || strcmp(spec->language, "python") != 0)
@@ -119,6 +123,7 @@ bool warm_take(const struct machine_spec *spec, uid_t first_user, struct warm_co
     if (socket >= 0 && receive_offer(socket, copy) && make_wires(copy, first_user))
         return true;
     warm_let_go(copy);
+    fd_close(copy->pidfd);
     return false;
 }
 
@@ -173,4 +178,14 @@ void warm_let_go(struct warm_copy *copy)
         fd_close(copy->its_ends[i]);
         copy->agent_ends[i] = copy->its_ends[i] = -1;
     }
+}
+
+void warm_end(int pidfd)
+{
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+    if (pidfd < 0)
+        return;
+    syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+    poll(&ended, 1, END_MS);
+    close(pidfd);
 }

@@ -18,6 +18,7 @@
 
 struct warm_copy {
     pid_t process;
+    int pidfd;
     uid_t owner;
     int control;
     int agent_ends[WARM_ENDS]; /* the link, stdout, stderr, commands, messages */
@@ -43,5 +44,8 @@ bool warm_act_as_owner(const struct warm_copy *copy);
 void warm_act_as_root(void);
 /* Lets it move into the jail of this process. */
 void warm_admit(struct warm_copy *copy, int pidfd, bool guards_modes);
-/* Closes all that is left of it on this side. */
+/* Closes all that is left of it on this side, but for `pidfd`. */
 void warm_let_go(struct warm_copy *copy);
+/* Closes that, too. Its process is in the jail's control group, but not in the jail: what moves in
+ * is a child of it. Usually it has ended long before; when this returns it has in any case. */
+void warm_end(int pidfd);
