@@ -184,6 +184,8 @@ def describe_error(error):
 
 
 class Driver:
+    folder = FOLDER
+
     def __init__(self):
         self.channel = Channel()
         self.running = False

@@ -2,10 +2,13 @@
 A copy of the zygote moves into a jail that has just been made, and gives up all that this took,
 before it runs anybody's code. What fails here ends the process, and the jail starts one of its own.
 """
+import _signal
+import _thread
 import ctypes
 import os
 import struct
 import sys
+import threading
 
 # From <linux/sched.h>, <linux/prctl.h>, <linux/capability.h> and <linux/landlock.h>.
 NAMESPACES = (0x00000080 | 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000
@@ -18,7 +21,13 @@ SYS_LANDLOCK_CREATE, SYS_LANDLOCK_ADD, SYS_LANDLOCK_RESTRICT = 444, 445, 446  # 
 MAKE_CHAR, MAKE_BLOCK, REFER = 1 << 6, 1 << 11, 1 << 13
 LANDLOCK_VERSION_MIN = 2
 
+THREAD_WORDS = 512  # as much of the C library's own record of a thread as is sure to be there
 libc = ctypes.CDLL(None, use_errno=True)
+libc.pthread_self.restype = ctypes.c_void_p
+try:
+    hand_over = ctypes.PyDLL(driver.folder + "/hand_over.so").hand_over
+except OSError:
+    hand_over = None
 
 
 class Filter(ctypes.Structure):
@@ -36,18 +45,42 @@ def system_call(number, *arguments):
     return libc.syscall(ctypes.c_long(number), *values)
 
 
-def fork_inside():
+def find_thread_number():
+    """Where the C library keeps the number of this thread, if that can be told."""
+    number = _thread.get_native_id()
+    words = (ctypes.c_int * THREAD_WORDS).from_address(libc.pthread_self())
+    places = [place for place, word in enumerate(words) if word == number]
+    return ctypes.byref(words, 4 * places[0]) if len(places) == 1 else None
+
+
+def find_rseq():
+    try:
+        offset = ctypes.c_ssize_t.in_dll(libc, "__rseq_offset").value
+    except ValueError:
+        return None
+    return ctypes.c_void_p(libc.pthread_self() + offset)
+
+
+def go_inside(number, rseq):
     """
-    Comes back in a child of the jail's first process. That gets what processes in there leave
-    behind, but not what we do: we are still outside ourselves.
+    Comes back in a process that is inside, a child of the jail's first one. That gets what
+    processes in there leave behind, but not what we do: we are still outside ourselves.
     """
+    signals = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+    if not hand_over or not number or hand_over(number, rseq):
+        fork_twice()
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, signals)
+    threading.main_thread()._set_native_id()
+    os.setsid()
+
+
+def fork_twice():
     child = os.fork()
     if child:
         os.waitpid(child, 0)
         os._exit(0)
     if os.fork():
         os._exit(0)
-    os.setsid()
 
 
 def drop_privileges(user, group, groups):
@@ -81,10 +114,10 @@ def reopen_input():
     os.close(null)
 
 
-def move(program, jail, user, group, groups):
+def move(place, program, jail, user, group, groups):
     check(libc.setns(jail, NAMESPACES))
     os.close(jail)
-    fork_inside()
+    go_inside(*place)
     os.umask(0o022)
     reopen_input()
     drop_privileges(user, group, groups)
@@ -98,11 +131,12 @@ def move(program, jail, user, group, groups):
 def enter(control, user, group, *groups):
     """Waits for a jail; the descriptors for a context, once inside."""
     copies = driver.part("copies")
+    place = find_thread_number(), find_rseq()
     copies.announce(control)
     program, (jail, *fds) = copies.receive(control)
     os.close(control)
     try:
-        move(program, jail, user, group, groups)
+        move(place, program, jail, user, group, groups)
     except OSError as error:
         os.write(2, b"cannot enter a jail: %r\n" % error)
         raise
