@@ -58,8 +58,8 @@ static long go_on_elsewhere(int *thread)
                      "syscall\n"
                      "3:"
                      : "+a"(result), "+D"(flags)
-                     : "S"(0L), "d"(0L), "r"(r10), "r"(r8), [clone] "i"(SYS_clone),
-                       [exit] "i"(SYS_exit_group),
+                     : "S"(0L), "d"(0L), "r"(r10),
+                       "r"(r8), [clone] "i"(SYS_clone), [exit] "i"(SYS_exit_group),
                        [flags] "i"(CLONE_VM | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD)
                      : "rcx", "r11", "memory", "cc");
     return result;

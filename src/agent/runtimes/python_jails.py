@@ -122,10 +122,10 @@ def move(place, program, jail, user, group, groups):
     reopen_input()
     drop_privileges(user, group, groups)
     shut_in()
-    # Others of this user may look at it, as at any program that was started here.
-    check(libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(1), 0, 0, 0))
     check(libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER,
                      ctypes.byref(Filter(len(program) // 8, program)), 0, 0))
+    # Others of this user may look at it, as at any program that was started here: but only now.
+    check(libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(1), 0, 0, 0))
 
 
 def enter(control, user, group, *groups):

@@ -39,8 +39,14 @@
 #define FILES_MIN 65536
 #define GROUPS 3
 /* Numbers of the descriptors inside. */
-enum { FD_AGENT = 3, FD_GROUPS, FD_PROGRAM = FD_GROUPS + GROUPS, FD_PARENT, FD_WARM,
-       FD_COUNT = FD_WARM + WARM_ENDS };
+enum {
+    FD_AGENT = 3,
+    FD_GROUPS,
+    FD_PROGRAM = FD_GROUPS + GROUPS,
+    FD_PARENT,
+    FD_WARM,
+    FD_COUNT = FD_WARM + WARM_ENDS
+};
 
 struct child {
     const struct jail_process *jail;

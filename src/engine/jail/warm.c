@@ -55,7 +55,8 @@ socklen_t warm_address(const struct machine_spec *spec, struct sockaddr_un *addr
         buf_printf(&key, "%s\n", *at);
     digest_bytes(buf_data(&key), buf_length(&key), hex);
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "msb-zygote-%s", hex);
+    int length =
+        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "msb-zygote-%s", hex);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 

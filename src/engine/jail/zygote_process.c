@@ -87,15 +87,15 @@ static int give_up_everything(uid_t user, struct error *err)
         if (prctl(PR_CAPBSET_DROP, i) < 0 && errno != EINVAL)
             return error_errno(err, errno, "cannot give up capabilities");
     }
-    if (setrlimit(RLIMIT_CORE, &none) < 0 || setgroups(0, NULL) < 0 || setresgid(user, user, user) < 0 ||
-        setresuid(user, user, user) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-        prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+    if (setrlimit(RLIMIT_CORE, &none) < 0 || setgroups(0, NULL) < 0 ||
+        setresgid(user, user, user) < 0 || setresuid(user, user, user) < 0 ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return error_errno(err, errno, "cannot limit the process");
     return filter_install_zygote(err);
 }
 
-static _Noreturn void child_main(const struct machine_spec *spec, uid_t user, int link,
-                                 int program, pid_t parent)
+static _Noreturn void child_main(const struct machine_spec *spec, uid_t user, int link, int program,
+                                 pid_t parent)
 {
     struct error err;
     char *no_env[] = {NULL};
@@ -118,8 +118,7 @@ static _Noreturn void child_main(const struct machine_spec *spec, uid_t user, in
     _exit(1);
 }
 
-pid_t zygote_process_start(const struct machine_spec *spec, uid_t user, int link,
-                           struct error *err)
+pid_t zygote_process_start(const struct machine_spec *spec, uid_t user, int link, struct error *err)
 {
     cleanup_fd int program = agent_program_seal(err);
     if (program < 0)
