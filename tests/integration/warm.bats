@@ -79,7 +79,7 @@ print(engine.run(sys.argv[3], "python").text(agent_harness.STDOUT), end="", file
 @test "attempts to get out fail there as well" {
     local attempts="mounts namespaces other_processes keys risky_calls kernel sockets personality old_calls
         terminals devices landlock kernel_files groups privileges ways_up" code
-    code="import sys; sys.argv[1:] = '$(echo $attempts)'.split(); $ORIGIN"$'\n'"$(<"$BATS_TEST_DIRNAME/jail_attempts.py")"
+    code="import sys; sys.argv[1:] = '''$attempts'''.split(); $ORIGIN"$'\n'"$(<"$BATS_TEST_DIRNAME/jail_attempts.py")"
     run msb exe python --memory 256 -c - <<<"$code"
     assert_equal "$output" True
     assert_equal "$status" 0
