@@ -458,13 +458,16 @@ static int allow_personalities(scmp_filter_ctx filter)
     return result;
 }
 
-static int add_lists(scmp_filter_ctx filter, bool allows_setns)
+/* clone3 is for the agent alone (see agent/privileges.c), setns for the zygote alone. */
+static int add_lists(scmp_filter_ctx filter, bool is_zygote)
 {
     int result = allow_personalities(filter);
-    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
-        result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
+        if (!is_zygote || allowed[i] != CALL(clone3))
+            result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+    }
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        bool passes = allows_setns && refused[i] == CALL(setns);
+        bool passes = is_zygote && refused[i] == CALL(setns);
         result |= seccomp_rule_add(filter, passes ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM),
                                    refused[i], 0);
     }
@@ -493,11 +496,11 @@ static int refused_by_kernel(struct error *err)
 }
 
 /* Two filters, both of which have to agree: which calls there are, and with which arguments not. */
-static int install(bool guards_modes, bool allows_setns, struct error *err)
+static int install(bool guards_modes, bool is_zygote, struct error *err)
 {
     scmp_filter_ctx lists = begin(SCMP_ACT_ERRNO(ENOSYS));
     scmp_filter_ctx refusals = begin(SCMP_ACT_ALLOW);
-    bool good = lists && refusals && add_lists(lists, allows_setns) == 0 &&
+    bool good = lists && refusals && add_lists(lists, is_zygote) == 0 &&
                 add_refusals(refusals, guards_modes) == 0 && seccomp_load(refusals) == 0 &&
                 seccomp_load(lists) == 0;
     seccomp_release(lists);
@@ -515,11 +518,9 @@ int filter_install_zygote(struct error *err)
     return install(false, true, err);
 }
 
-/* clone3: see agent/privileges.c. */
 static int add_rest(scmp_filter_ctx filter, bool guards_modes)
 {
     int result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), CALL(setns), 0);
-    result |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), CALL(clone3), 0);
     return guards_modes ? result | refuse_modes(filter) : result;
 }
 

@@ -13,8 +13,8 @@
  */
 int filter_install(bool guards_modes, struct error *err);
 /*
- * For the zygote, whose copies move into jails: the same with setns. What is missing then to the
- * filter of a jail is a program of the kernel's filter machine, for the copy to install inside.
+ * For the zygote, whose copies move into jails: as programs of a jail have it, but with setns. What
+ * is missing to theirs is a program of the kernel's filter machine, for the copy to install inside.
  */
 int filter_install_zygote(struct error *err);
 int filter_write_rest(bool guards_modes, struct buf *program, struct error *err);

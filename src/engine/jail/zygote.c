@@ -104,7 +104,8 @@ static int hand_out(struct zygote *zygote, struct error *err)
     if (zygote->copy < 0 && make_copy(zygote, err) < 0)
         return -1;
     struct warm_offer offer = {.process = zygote->copy_process, .owner = zygote->user};
-    fdpass_send(fd, &offer, sizeof offer, zygote->copy);
+    if (fdpass_send(fd, &offer, sizeof offer, zygote->copy) < 0)
+        return 0;
     fd_close(zygote->copy);
     zygote->copy = -1;
     return 0;
@@ -156,7 +157,8 @@ int zygote_keep(const struct machine_spec *spec, int until, struct error *err)
 {
     struct zygote zygote = {.link = -1, .listening = -1, .copy = -1, .until = until};
     cleanup_fd int range = -1;
-    if (jail_missing() || !spec->language || strcmp(spec->language, "python") != 0)
+    if (geteuid() != 0 || jail_missing() || !spec->language ||
+        strcmp(spec->language, "python") != 0)
         return 0;
     zygote.listening = take_address(spec);
     if (zygote.listening < 0)
