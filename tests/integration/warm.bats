@@ -163,6 +163,45 @@ with multiprocessing.Pool(2) as pool:
 [1, 2]"
 }
 
+@test "threads, signals and locks know the process for what it is" {
+    assert_equal "$(in_copy '
+import ctypes, multiprocessing, os, signal, threading, time
+import numpy
+libc = ctypes.CDLL(None)
+assert threading.main_thread().native_id == threading.get_native_id() == os.getpid()
+caught = []
+signal.signal(signal.SIGUSR1, lambda number, frame: caught.append(threading.get_native_id()))
+signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+os.kill(os.getpid(), signal.SIGUSR1)
+print(caught == [os.getpid()] * 2)
+
+numbers = set()
+threads = [threading.Thread(target=lambda: (numbers.add(threading.get_native_id()), time.sleep(0.1)))
+           for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(numbers), os.getpid() in numbers)
+
+a = numpy.ones((600, 600))
+print(float((a @ a).sum()), 0 <= libc.sched_getcpu() < os.cpu_count())
+
+lock = multiprocessing.Lock()
+with lock:
+    child = os.fork()
+    if child == 0:
+        libc.raise_ = getattr(libc, "raise")
+        libc.raise_(signal.SIGTERM)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+child = os.fork()
+if child == 0:
+    libc.abort()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))')" "True
+8 False
+216000000.0 True
+-15
+-6"
+}
+
 @test "the zygote has nothing but its image" {
     local zygote
     zygote=$(zygote)
