@@ -71,3 +71,14 @@ int image_ensure(const char *reference, struct image *image, struct error *err)
     recipe_release(&recipe);
     return result;
 }
+
+bool image_is_built_in(const char *reference)
+{
+    struct error ignored;
+    struct recipe recipe = {0};
+    cleanup_free char *full = NULL;
+    bool known = reference_normalize(reference, &full, &ignored) == 0 &&
+                 recipe_load(full, &recipe, &ignored) == 0;
+    recipe_release(&recipe);
+    return known;
+}

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -29,6 +30,8 @@ struct image {
 int image_find(const char *reference, struct image *image, struct error *err);
 /* The same, but builds it when it is missing or when its recipe has changed. */
 int image_ensure(const char *reference, struct image *image, struct error *err);
+/* Whether the program that we are knows how it is made. */
+bool image_is_built_in(const char *reference);
 void image_release(struct image *image);
 /* The references in the store, sorted; for strv_free. */
 int image_list(char ***references, struct error *err);

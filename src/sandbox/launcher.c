@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -27,41 +28,63 @@ struct answer {
 
 /* ---- the launcher's side ------------------------------------------------------------------- */
 
-static int prepare_and_launch(const char *text, struct error *err)
+/* All about those is the keeper's to find out. */
+static bool is_copy(const struct sandbox_config *config)
 {
-    struct sandbox_config config;
+    return config->fork_of || config->snapshot;
+}
+
+static int prepare_and_launch(struct sandbox_config *config, const char *text, struct error *err)
+{
     struct image image = {0};
     json_t *json = json_loads(text, 0, NULL);
-    int result = sandbox_config_from_json(json, &config, err);
+    int result = sandbox_config_from_json(json, config, err);
     json_decref(json);
-    bool is_copy = result == 0 && (config.fork_of || config.snapshot);
-    if (result == 0 && !is_copy)
-        result = image_ensure(config.image, &image, err);
-    if (result == 0 && !is_copy) {
-        launch_apply_image(&config, &image);
-        result = launch_prepare(&config, err);
+    bool is_new = result == 0 && !is_copy(config);
+    if (is_new)
+        result = image_ensure(config->image, &image, err);
+    if (is_new && result == 0) {
+        launch_apply_image(config, &image);
+        result = launch_prepare(config, err);
     }
     if (result == 0) {
         state_sweep();
-        result = launch_keeper(&config, err);
+        result = launch_keeper(config, err);
     }
     image_release(&image);
-    sandbox_config_free(&config);
     return result;
 }
 
-static _Noreturn void serve_one(int socket, const uint8_t *request, size_t length)
+/* The next ones will start faster. Images that we have not made are not trusted so far. */
+static void keep_warm(const struct sandbox_config *config, pid_t launcher)
+{
+    struct error err;
+    cleanup_fd int until = (int)syscall(SYS_pidfd_open, launcher, 0);
+    if (until < 0 || getppid() != launcher || is_copy(config) ||
+        !image_is_built_in(config->image))
+        return;
+    title_set("msb server: warm interpreter");
+    if (launch_keep_warm(config, until, &err) < 0)
+        log_warn("no warm interpreter: %s", err.message);
+}
+
+static _Noreturn void serve_one(int socket, const uint8_t *request, size_t length, pid_t launcher)
 {
     struct answer answer = {0};
+    struct sandbox_config config;
     cleanup_free char *text =
         xstrndup((const char *)request + sizeof answer.id, length - sizeof answer.id);
     memcpy(&answer.id, request, sizeof answer.id);
     signal(SIGCHLD, SIG_DFL);
     progress_silence();
     title_set("msb server: starting a sandbox");
-    int fd = prepare_and_launch(text, &answer.err);
+    int fd = prepare_and_launch(&config, text, &answer.err);
     if (fdpass_send(socket, &answer, sizeof answer, fd) < 0)
         log_warn("the server is gone; the sandbox goes on without it");
+    close(socket);
+    fd_close(fd);
+    if (fd >= 0)
+        keep_warm(&config, launcher);
     _exit(0);
 }
 
@@ -80,6 +103,7 @@ _Noreturn void launcher_main(void)
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     signal(SIGCHLD, SIG_IGN);
     title_set("msb server: launcher");
+    pid_t self = getpid();
     for (;;) {
         ssize_t got = recv(socket, request, sizeof request, 0);
         if (got < 0 && errno == EINTR)
@@ -88,7 +112,7 @@ _Noreturn void launcher_main(void)
             _exit(0);
         pid_t child = fork();
         if (child == 0)
-            serve_one(socket, request, (size_t)got);
+            serve_one(socket, request, (size_t)got, self);
         if (child < 0)
             refuse_one(socket, request, errno);
     }
