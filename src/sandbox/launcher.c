@@ -60,8 +60,7 @@ static void keep_warm(const struct sandbox_config *config, pid_t launcher)
 {
     struct error err;
     cleanup_fd int until = (int)syscall(SYS_pidfd_open, launcher, 0);
-    if (until < 0 || getppid() != launcher || is_copy(config) ||
-        !image_is_built_in(config->image))
+    if (until < 0 || getppid() != launcher || is_copy(config) || !image_is_built_in(config->image))
         return;
     title_set("msb server: warm interpreter");
     if (launch_keep_warm(config, until, &err) < 0)

@@ -24,6 +24,7 @@ setup() {
 
 teardown() {
     msb stop --all >&2
+    rm -rf "$MSB_HOME/disks"
 }
 
 teardown_file() {
@@ -152,6 +153,16 @@ Operation not permitted"
     run -1 finds_zygote --user root
     run -1 finds_zygote --env PYTHONPATH=/tmp
     finds_zygote --env OTHER=1 --workdir /tmp
+}
+
+@test "files of its own, kept or copied: a plain start" {
+    run -1 finds_zygote --keep --name box
+    start_box original
+    msb fork original copy
+    run -0 msb exec copy -c "$ORIGIN"
+    assert_equal "$output" False
+    run -0 msb exec original -c "$ORIGIN"
+    assert_equal "$output" True
 }
 
 @test "what starts a program of the image is there" {

@@ -252,8 +252,8 @@ static int start_agent(struct jail_process *process, struct jail_machine *jail, 
     process->agent = theirs;
     process->archive = archive;
     process->stderr_fd = errors;
-    process->warm = !process->own && warm_take(process->spec, process->first_user, &warm) ? &warm
-                                                                                         : NULL;
+    process->warm =
+        !process->own && warm_take(process->spec, process->first_user, &warm) ? &warm : NULL;
     result = jail_process_start(process, &base->process, &base->exit, &jail->disk, err);
     if (process->warm) {
         warm_let_go(&warm);

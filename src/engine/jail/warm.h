@@ -37,8 +37,8 @@ socklen_t warm_address(const struct machine_spec *spec, struct sockaddr_un *addr
 /* As whom it runs in the jail. */
 const char *warm_user(const struct machine_spec *spec);
 
-/* False when there is none to be had at once, or when the jail begins with files of its own, for the
- * copy has loaded those of the image. */
+/* False when there is none to be had at once, or when the jail begins with files of its own, for
+ * the copy has loaded those of the image. */
 bool warm_take(const struct machine_spec *spec, uid_t first_user, struct warm_copy *copy);
 /* User namespaces that the calling thread makes belong to the copy's user, or to root again. */
 bool warm_act_as_owner(const struct warm_copy *copy);
