@@ -31,7 +31,7 @@ SHARED    = $(shell pkg-config --libs $(LIBS) 2>/dev/null) -lhttp_parser -lwslay
 LDLIBS    = $(patsubst -larchive,$(ARCHIVE),$(SHARED))
 
 # The agent runs alone in any image: static, musl, small.
-AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -fno-pie -Wa,-I,.
+AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -fno-pie -Wa,-I,. -Wa,-I,$(BUILD)
 
 HOST_SRC  = $(filter-out src/cli/main.c,$(wildcard src/base/*.c src/proto/*.c src/engine/*.c \
             src/engine/vm/*.c src/engine/jail/*.c src/image/*.c src/image/oci/*.c src/sandbox/*.c \
@@ -70,7 +70,12 @@ $(BUILD)/agent/%.o: %.c
 $(BUILD)/src/engine/agent_program.o: $(BUILD)/msb-agent
 $(BUILD)/src/image/recipes.o: $(wildcard images/*)
 $(BUILD)/src/server/openapi.o: src/server/openapi.json
-$(BUILD)/agent/src/agent/language.o: $(wildcard src/agent/runtimes/*)
+$(BUILD)/agent/src/agent/language.o: $(wildcard src/agent/runtimes/*) $(BUILD)/hand_over.so
+
+$(BUILD)/hand_over.so: src/agent/runtimes/hand_over.c
+	@mkdir -p $(@D)
+	@echo "  LD     $@"
+	$(Q)$(CC) -std=gnu17 $(WARNINGS) -O2 -fPIC -shared -nostdlib -s -Wl,-z,relro,-z,now -o $@ $<
 
 $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 	@mkdir -p $(@D)

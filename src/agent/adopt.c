@@ -178,6 +178,7 @@ static int adopt(struct adoption *adoption, const uint8_t *fields, uint32_t leng
     note_changes(&changes, adoption);
     settings_replace(steal_pointer(&adoption->env), steal_pointer(&adoption->cwd),
                      steal_pointer(&adoption->user));
+    zygote_review();
     tell_contexts(adoption, &changes);
     if (adoption->rehearsal)
         metrics_begin();

@@ -3,14 +3,20 @@
  * 4 (messages). Each message is a kind (u8), a length (u32, little endian) and that many bytes. In
  * commands all numbers are eight hexadecimal digits instead: a shell can read no other bytes.
  *
- *   to the driver     r  run code: the length of the variables for this call, these as NAME=value…,
- *                        each ended by NUL, then the code
- *                     t  the same for TypeScript     w  the same as a rehearsal: leave no trace
- *                     a  adopt: 64 hexadecimal digits of entropy, then cwd (empty: stay),
- * NAME=value… to set, NAME… to forget, each ended by NUL; done is 1 when cwd cannot be entered z
- * leave a zygote behind, connected by descriptor 5 from the driver   o  bytes for stdout, e  for
- * stderr (at most DRIVER_PIECE_MAX each) j  a record for the results channel d  done: u8, the exit
- * code, 0 when all went well
+ *   to the driver
+ *     r  run code: the length of the variables for this call, these as NAME=value…, each ended by
+ *        NUL, then the code
+ *     t  the same for TypeScript
+ *     w  the same as a rehearsal: leave no trace
+ *     a  adopt: 64 hexadecimal digits of entropy, then cwd (empty: stay), NAME=value… to set, NAME…
+ *        to forget, each ended by NUL; done is 1 when cwd cannot be entered
+ *     z  leave a zygote behind, connected by descriptor 5
+ *     j  be the zygote for jails, connected by descriptor 5: user, group and groups with spaces
+ *        between, NUL, then what copies are to rehearse, as with w
+ *   from the driver
+ *     o  bytes for stdout, e  for stderr (at most DRIVER_PIECE_MAX each)
+ *     j  a record for the results channel
+ *     d  done: u8, the exit code, 0 when all went well
  *
  * User code lives in the same process and can write to the channel: whatever does not fit the
  * rules is reported as broken, and the interpreter is replaced.

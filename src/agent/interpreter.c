@@ -253,15 +253,15 @@ static void on_spare(void *owner)
 static void take_spare(struct interpreter *interpreter, char *const *env)
 {
     struct wires wires;
+    cleanup_buf struct buf changes = {0};
+    append_line(&changes, strcmp(interpreter->cwd, zygote_cwd()) == 0 ? "" : interpreter->cwd);
+    append_changes(&changes, zygote_env(), env);
     pid_t pid = zygote_take(&wires, &interpreter->scope);
     if (pid == 0) {
         interpreter->phase = INTERPRETER_WAITING;
         zygote_wait(&interpreter->waiter, on_spare, interpreter);
         return;
     }
-    cleanup_buf struct buf changes = {0};
-    append_line(&changes, strcmp(interpreter->cwd, zygote_cwd()) == 0 ? "" : interpreter->cwd);
-    append_changes(&changes, zygote_env(), env);
     attach(interpreter, &wires, pid);
     greet(interpreter, &changes);
 }
@@ -330,7 +330,7 @@ int interpreter_start(struct interpreter *interpreter, struct error *err)
     free(interpreter->cwd);
     interpreter->cwd =
         interpreter->wanted_cwd ? xstrdup(interpreter->wanted_cwd) : choose_cwd(account);
-    if (!known)
+    if (!known || !zygote_suits(env))
         return start_program(interpreter, account, &env, err);
     take_spare(interpreter, env);
     return 0;

@@ -12,8 +12,10 @@ EMBED(runtime_python_data, "src/agent/runtimes/python_data.py");
 EMBED(runtime_python_display, "src/agent/runtimes/python_display.py");
 EMBED(runtime_python_imports, "src/agent/runtimes/python_imports.py");
 EMBED(runtime_python_ipython, "src/agent/runtimes/python_ipython.py");
+EMBED(runtime_python_jails, "src/agent/runtimes/python_jails.py");
 EMBED(runtime_python_magics, "src/agent/runtimes/python_magics.py");
 EMBED(runtime_python_threads, "src/agent/runtimes/python_threads.py");
+EMBED(runtime_hand_over, "hand_over.so");
 EMBED(runtime_node, "src/agent/runtimes/node.js");
 EMBED(runtime_node_display, "src/agent/runtimes/node_display.js");
 EMBED(runtime_node_imports, "src/agent/runtimes/node_imports.js");
@@ -92,8 +94,10 @@ static const struct {
     RUNTIME("python_display.py", python_display),
     RUNTIME("python_imports.py", python_imports),
     RUNTIME("python_ipython.py", python_ipython),
+    RUNTIME("python_jails.py", python_jails),
     RUNTIME("python_magics.py", python_magics),
     RUNTIME("python_threads.py", python_threads),
+    RUNTIME("hand_over.so", hand_over),
     RUNTIME("node.js", node),
     RUNTIME("node_display.js", node_display),
     RUNTIME("node_imports.js", node_imports),

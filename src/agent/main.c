@@ -7,6 +7,11 @@
  *                      the same as the first process of a jail; the others are inherited folders
  *                      of its control groups, -1 where it has none: that in which it may make its
  *                      own, and those that limit memory and processes
+ *   msb-agent --jail N GROUP MEMORY PROCESSES LINK USER
+ *                      the same with an interpreter of that user on its way: LINK and the four
+ *                      descriptors behind it are those of zygote_expect, the environment is its own
+ *   msb-agent --zygote N USER
+ *                      becomes the zygote for jails, connected by the inherited descriptor N
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +39,8 @@
 #include "agent/scope.h"
 #include "agent/spawn.h"
 #include "agent/tunnel.h"
+#include "agent/zygote.h"
+#include "agent/zygote_start.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -120,9 +127,8 @@ static void keep_heap(void)
     }
 }
 
-static int serve(int fd, int group, bool keeps)
+static void settle(int group)
 {
-    static const struct connection_events events = {.open = on_open, .closed = on_closed};
     struct error err;
     log_set_speaker("agent");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -135,6 +141,11 @@ static int serve(int fd, int group, bool keeps)
     metrics_begin();
     if (language_install(&err) < 0)
         log_warn("no interpreters: %s", err.message);
+}
+
+static int serve(int fd, bool keeps)
+{
+    static const struct connection_events events = {.open = on_open, .closed = on_closed};
     connection_open(fd, keeps, &events);
     connection_hello();
     connection_flush();
@@ -151,7 +162,8 @@ static int serve_machine(void)
         fprintf(stderr, "msb-agent: cannot boot: %s\n", err.message);
         machine_power_off();
     }
-    return serve(fd, -1, true);
+    settle(-1);
+    return serve(fd, true);
 }
 
 static bool read_descriptor(const char *text, int *fd)
@@ -163,19 +175,46 @@ static bool read_descriptor(const char *text, int *fd)
            (number < 0 || fcntl(*fd, F_SETFD, FD_CLOEXEC) == 0);
 }
 
-int main(int argc, char **argv)
+/* The environment is that of the interpreter: we need none. */
+static void expect_interpreter(const char *first, const char *user)
+{
+    int link;
+    struct wires wires = {0};
+    if (!read_descriptor(first, &link) || link < 0)
+        return;
+    for (int i = 0; i < WIRE_COUNT; i++) {
+        wires.ours[i] = link + 1 + i;
+        fcntl(wires.ours[i], F_SETFD, FD_CLOEXEC);
+    }
+    zygote_expect(user, environ, link, &wires);
+}
+
+static int serve_jail(char **arguments)
 {
     int fd, group, memory, processes;
-    if (argc == 3 && strcmp(argv[1], "--fd") == 0 && read_descriptor(argv[2], &fd) && fd >= 0)
-        return serve(fd, -1, false);
-    if (argc == 6 && strcmp(argv[1], "--jail") == 0 && read_descriptor(argv[2], &fd) && fd >= 0 &&
-        read_descriptor(argv[3], &group) && read_descriptor(argv[4], &memory) &&
-        read_descriptor(argv[5], &processes)) {
-        machine_set_jail();
-        prctl(PR_SET_DUMPABLE, 0); /* nobody in here looks into us */
-        group_set(memory, processes);
-        return serve(fd, group, false);
+    if (!read_descriptor(arguments[0], &fd) || fd < 0 || !read_descriptor(arguments[1], &group) ||
+        !read_descriptor(arguments[2], &memory) || !read_descriptor(arguments[3], &processes))
+        return 2;
+    machine_set_jail();
+    prctl(PR_SET_DUMPABLE, 0); /* nobody in here looks into us */
+    group_set(memory, processes);
+    settle(group);
+    if (arguments[4])
+        expect_interpreter(arguments[4], arguments[5]);
+    return serve(fd, false);
+}
+
+int main(int argc, char **argv)
+{
+    int fd;
+    if (argc == 3 && strcmp(argv[1], "--fd") == 0 && read_descriptor(argv[2], &fd) && fd >= 0) {
+        settle(-1);
+        return serve(fd, false);
     }
+    if ((argc == 6 || argc == 8) && strcmp(argv[1], "--jail") == 0)
+        return serve_jail(argv + 2);
+    if (argc == 4 && strcmp(argv[1], "--zygote") == 0 && read_descriptor(argv[2], &fd) && fd >= 0)
+        return zygote_start(argv[3], environ, fd);
     /* The kernel hands on what it does not know of its command line, so arguments mean nothing. */
     if (getpid() == 1)
         return serve_machine();

@@ -64,7 +64,7 @@ void spawn_init(void)
     spare_agent();
 }
 
-static void limit_files_of(pid_t pid)
+void spawn_limit_files_of(pid_t pid)
 {
     prlimit(pid, RLIMIT_NOFILE, &file_limit, NULL);
 }
@@ -77,7 +77,7 @@ void spawn_limit_files(uint64_t count)
     if (wanted.rlim_cur == file_limit.rlim_cur && wanted.rlim_max == file_limit.rlim_max)
         return;
     file_limit = wanted;
-    scope_each_process(limit_files_of);
+    scope_each_process(spawn_limit_files_of);
 }
 
 static _Noreturn void fail(int report, enum stage stage)

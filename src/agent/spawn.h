@@ -58,3 +58,5 @@ void spawn_init(void);
 /* How many descriptors each process may have from now on, those that run included; 0: as many as
  * the agent was born with. */
 void spawn_limit_files(uint64_t count);
+/* The same for one that was not started here. */
+void spawn_limit_files_of(pid_t pid);

@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include "agent/loop.h"
+#include "agent/settings.h"
+#include "agent/spawn.h"
 #include "base/log.h"
 #include "base/mem.h"
 
 /* When the next spare is made: not while code begins to run in the context that took the last. */
 #define RESTOCK_MS 1000
 #define LATE_MS 10000
+#define LATE_FROM_OUTSIDE_MS 2000
 
 /* What a new copy gets: its ends of the wires, and where to say that it is there. */
 #define COPY_FDS (WIRE_COUNT + 1)
@@ -128,6 +131,7 @@ static bool receive(struct copy *copy)
         return false;
     copy->pid = pid;
     scope_move(copy->scope, pid);
+    spawn_limit_files_of(pid);
     return true;
 }
 
@@ -213,7 +217,9 @@ static void on_restock(void *owner)
 
 static void restock(void)
 {
-    if (store.waiters)
+    if (store.zygote.link.fd < 0) /* the one from outside is gone */
+        disconnect();
+    else if (store.waiters)
         order_spare();
     else
         loop_timer_start(&store.timer, RESTOCK_MS, on_restock, NULL);
@@ -243,6 +249,23 @@ int zygote_connect(const char *user, const struct account *account, char *const 
     return theirs;
 }
 
+void zygote_expect(const char *user, char *const *env, int link, const struct wires *wires)
+{
+    struct error err;
+    store.wires = *wires;
+    loop_watch_start(&store.spare.link, link, EPOLLIN, on_spare, NULL);
+    if (account_find(user, &store.account, &err) < 0) {
+        disconnect();
+        return;
+    }
+    store.user = xstrdup(user);
+    store.env = environment_build(&store.account, env);
+    store.cwd = xstrdup("");
+    for (int i = 0; i < WIRE_COUNT; i++)
+        fchown(wires->ours[i], store.account.uid, store.account.gid);
+    loop_timer_start(&store.timer, LATE_FROM_OUTSIDE_MS, on_late, NULL);
+}
+
 const struct account *zygote_account(const char *user)
 {
     return store.user && strcmp(store.user, user) == 0 ? &store.account : NULL;
@@ -266,6 +289,27 @@ void zygote_lose_cwd(void)
     store.cwd = xstrdup("");
 }
 
+static bool concerns_start(const char *assignment)
+{
+    return strncmp(assignment, "PYTHON", 6) == 0 || strncmp(assignment, "LD_", 3) == 0;
+}
+
+bool zygote_suits(char *const *env)
+{
+    for (char *const *at = env; at && *at; at++) {
+        if (concerns_start(*at) && !strv_contains(store.env, *at))
+            return false;
+    }
+    return true;
+}
+
+void zygote_review(void)
+{
+    bool is_from_outside = store.user && store.zygote.link.fd < 0;
+    if (is_from_outside && (!zygote_account(settings_user()) || !zygote_suits(settings_env())))
+        disconnect();
+}
+
 void zygote_wait(struct zygote_waiter *waiter, void (*ready)(void *owner), void *owner)
 {
     struct zygote_waiter **at = &store.waiters;
@@ -273,7 +317,8 @@ void zygote_wait(struct zygote_waiter *waiter, void (*ready)(void *owner), void 
         at = &(*at)->next;
     *waiter = (struct zygote_waiter){.ready = ready, .owner = owner};
     *at = waiter;
-    if (store.zygote.link.fd < 0 || store.spare.scope)
+    bool is_none = store.zygote.link.fd < 0 && store.spare.link.fd < 0;
+    if (is_none || store.spare.scope)
         wake(waiter);
     else if (store.zygote.scope && store.spare.link.fd < 0)
         order_spare();

@@ -27,6 +27,13 @@ struct zygote_waiter {
 int zygote_connect(const char *user, const struct account *account, char *const *env,
                    const char *cwd, struct error *err);
 
+/*
+ * A spare of this user is on its way from outside of the sandbox, made by a zygote there whose
+ * environment is what this user would have with `env`. Its wires, and the link on which it says
+ * that it is there, are taken over. There will be no other one.
+ */
+void zygote_expect(const char *user, char *const *env, int link, const struct wires *wires);
+
 /* The user as the zygote knows it; NULL when there is no zygote of that user. */
 const struct account *zygote_account(const char *user);
 /* What a spare has. */
@@ -35,6 +42,10 @@ const char *zygote_cwd(void);
 
 /* Another folder has the name of its working folder now: spares must enter theirs anew. */
 void zygote_lose_cwd(void);
+/* Whether a spare can have this environment: some of it counts only when an interpreter starts. */
+bool zygote_suits(char *const *env);
+/* The sandbox has got its settings: a spare from outside that does not suit them ends. */
+void zygote_review(void);
 
 /* Calls back once, as soon as there is a spare or it is clear that there will be none. */
 void zygote_wait(struct zygote_waiter *waiter, void (*ready)(void *owner), void *owner);

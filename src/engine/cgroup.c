@@ -170,32 +170,43 @@ void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits)
     group->limits_at_birth = group->folders[0] != NULL;
 }
 
+int cgroup_open_doors(const struct cgroup *group, int doors[CGROUP_FOLDERS], struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
+        const char *folder = group->folders[i];
+        cleanup_free char *path = xasprintf("%s/%s", folder ? folder : "",
+                                            folder == group->tree ? "cgroup.procs" : "tasks");
+        doors[i] = folder ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+        if (folder && doors[i] < 0)
+            result = error_errno(err, errno, "cannot open %s", path);
+    }
+    return result;
+}
+
+void cgroup_close_doors(const int doors[CGROUP_FOLDERS])
+{
+    for (size_t i = 0; i < CGROUP_FOLDERS; i++)
+        fd_close(doors[i]);
+}
+
 /*
  * Version 1 has no way to be born in a group, and to move another process takes 10 ms: all of the
  * kernel waits for it. A process of one thread that moves itself, by a descriptor of somebody who
  * may, takes none (since 5.18).
  */
-static void open_doors(const struct cgroup *group, int doors[CGROUP_FOLDERS])
+static void enter_doors(const struct cgroup *group, const int doors[CGROUP_FOLDERS])
 {
     for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
-        const char *folder = group->folders[i];
-        cleanup_free char *path = xasprintf("%s/tasks", folder ? folder : "");
-        doors[i] = folder && folder != group->tree ? open(path, O_WRONLY | O_CLOEXEC) : -1;
-    }
-}
-
-static void enter_doors(const int doors[CGROUP_FOLDERS])
-{
-    for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
-        if (doors[i] >= 0 && write(doors[i], "0", 1) != 1)
+        bool is_in = !group->folders[i] || group->folders[i] == group->tree;
+        if (!is_in && write(doors[i], "0", 1) != 1)
             _exit(1);
     }
 }
 
-pid_t cgroup_clone(const struct cgroup *group, uint64_t more, int *pidfd)
+pid_t cgroup_clone(const struct cgroup *group, const int doors[CGROUP_FOLDERS], uint64_t more,
+                   int *pidfd)
 {
-    int doors[CGROUP_FOLDERS];
-    open_doors(group, doors);
     cleanup_fd int place = group->tree ? open(group->tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     struct clone_args args = {
         .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
@@ -206,9 +217,7 @@ pid_t cgroup_clone(const struct cgroup *group, uint64_t more, int *pidfd)
     };
     pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
     if (pid == 0)
-        enter_doors(doors);
-    for (size_t i = 0; i < CGROUP_FOLDERS; i++)
-        fd_close(doors[i]);
+        enter_doors(group, doors);
     return pid;
 }
 

@@ -28,10 +28,17 @@ struct cgroup_limits {
 /* Makes the group of this process' machine and sets its limits, as far as the host allows. */
 void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits);
 /*
+ * Ways into the group, one for each hierarchy and -1 where there is none: whoever writes "0" there
+ * has entered, whatever he may do otherwise. They are to be closed, also after a failure.
+ */
+int cgroup_open_doors(const struct cgroup *group, int doors[CGROUP_FOLDERS], struct error *err);
+void cgroup_close_doors(const int doors[CGROUP_FOLDERS]);
+/*
  * Like fork, with namespaces of its own for users, mounts, processes, network, IPC and host name,
  * and those of `more` (CLONE_NEW…). The child is in the group before it returns from here.
  */
-pid_t cgroup_clone(const struct cgroup *group, uint64_t more, int *pidfd);
+pid_t cgroup_clone(const struct cgroup *group, const int doors[CGROUP_FOLDERS], uint64_t more,
+                   int *pidfd);
 /* One of its groups as a mount without a way up: -1 where there is none. */
 enum cgroup_view { CGROUP_TREE, CGROUP_MEMORY, CGROUP_PROCESSES };
 int cgroup_show(const struct cgroup *group, enum cgroup_view view);

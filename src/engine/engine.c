@@ -167,6 +167,7 @@ void machine_free(struct machine *machine)
     fd_close(machine->exit);
     fd_close(machine->agent);
     fd_close(machine->words);
-    cgroup_remove(&machine->cgroup);
+    struct cgroup group = machine->cgroup;
     machine->ops->release(machine);
+    cgroup_remove(&group);
 }

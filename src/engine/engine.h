@@ -58,6 +58,13 @@ struct engine {
     /* What of the usual wall and limits this user cannot have here, for people; NULL: nothing.
      * Owned by the caller. May be NULL itself. */
     char *(*weaknesses)(void);
+    /*
+     * Keeps a warm interpreter for machines of this image that start elsewhere on this host, until
+     * `until` becomes readable. Returns early when another process does so already or when it
+     * cannot be done: starts then do without. NULL: the engine has no use for that. The image must
+     * be one whose interpreter is trusted with the machines of everybody who uses that image.
+     */
+    int (*keep_warm)(const struct machine_spec *spec, int until, struct error *err);
 };
 
 /* NULL when there is no engine of that name. */

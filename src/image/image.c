@@ -147,3 +147,10 @@ int image_export(const char *reference, int fd, struct error *err)
     int result = reference_normalize(reference, &full, err);
     return result < 0 ? result : archive_export(full, fd, err);
 }
+
+bool image_is_built_in(const char *reference)
+{
+    struct error ignored;
+    cleanup_free char *full = NULL;
+    return reference_normalize(reference, &full, &ignored) == 0 && recipe_exists(full);
+}

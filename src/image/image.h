@@ -44,6 +44,8 @@ int image_remove(const char *reference, uint64_t *freed, struct error *err);
 int image_import(const char *path, const char *name, const char *tag, struct image *image,
                  struct error *err);
 int image_export(const char *reference, int fd, struct error *err);
+/* Whether the program that we are knows how it is made. */
+bool image_is_built_in(const char *reference);
 void image_release(struct image *image);
 /* The references in the store, sorted; for strv_free. */
 int image_list(char ***references, struct error *err);

@@ -49,6 +49,13 @@ int launch_prepare(const struct sandbox_config *config, struct error *err)
     return engine_find(config->engine)->prepare(&spec, err);
 }
 
+int launch_keep_warm(const struct sandbox_config *config, int until, struct error *err)
+{
+    struct machine_spec spec = sandbox_config_machine(config);
+    const struct engine *engine = engine_find(config->engine);
+    return engine->keep_warm ? engine->keep_warm(&spec, until, err) : 0;
+}
+
 /*
  * In a grandchild, so that nobody has to wait for it. It goes on in this program's memory: loading
  * the program and its libraries anew would take as long as all the rest of the keeper's start.

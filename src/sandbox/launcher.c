@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -41,6 +42,7 @@ struct notice {
 _Static_assert(sizeof(struct answer) != sizeof(struct notice), "told apart by their length");
 
 struct launcher_process {
+    pid_t pid;
     int socket;          /* to the server */
     struct pools *pools; /* NULL: there is none */
     struct pool_counts told;
@@ -56,6 +58,12 @@ static int read_settings(const char *text, struct sandbox_config *config, struct
     return result;
 }
 
+/* All about those is the keeper's to find out. */
+static bool is_copy(const struct sandbox_config *config)
+{
+    return config->fork_of || config->snapshot;
+}
+
 /* Only what is quick: an image that has to be built is for a process of its own. Copies and what
  * keeps its files have machines of their own. */
 static int take_from_pool(struct pools *pools, const char *text)
@@ -66,8 +74,7 @@ static int take_from_pool(struct pools *pools, const char *text)
     int fd = -1;
     if (!pools)
         return -1;
-    bool is_own = read_settings(text, &config, &ignored) < 0 || config.fork_of || config.snapshot ||
-                  config.keep;
+    bool is_own = read_settings(text, &config, &ignored) < 0 || is_copy(&config) || config.keep;
     if (!is_own && image_find(config.image, &image, &ignored) == 0) {
         launch_apply_image(&config, &image);
         fd = pools_take(pools, &config);
@@ -77,38 +84,53 @@ static int take_from_pool(struct pools *pools, const char *text)
     return fd;
 }
 
-static int prepare_and_launch(const char *text, struct error *err)
+static int prepare_and_launch(struct sandbox_config *config, const char *text, struct error *err)
 {
-    struct sandbox_config config;
     struct image image = {0};
-    int result = read_settings(text, &config, err);
-    bool is_copy = result == 0 && (config.fork_of || config.snapshot);
-    if (result == 0 && !is_copy)
-        result = image_ensure(config.image, &image, err);
-    if (result == 0 && !is_copy) {
-        launch_apply_image(&config, &image);
-        result = launch_prepare(&config, err);
+    int result = read_settings(text, config, err);
+    bool is_new = result == 0 && !is_copy(config);
+    if (is_new)
+        result = image_ensure(config->image, &image, err);
+    if (is_new && result == 0) {
+        launch_apply_image(config, &image);
+        result = launch_prepare(config, err);
     }
     if (result == 0) {
         state_sweep();
-        result = launch_keeper(&config, err);
+        result = launch_keeper(config, err);
     }
     image_release(&image);
-    sandbox_config_free(&config);
     return result;
+}
+
+/* The next ones will start faster. Images that we have not made are not trusted so far. */
+static void keep_warm(const struct sandbox_config *config, pid_t launcher)
+{
+    struct error err;
+    cleanup_fd int until = (int)syscall(SYS_pidfd_open, launcher, 0);
+    if (until < 0 || getppid() != launcher || is_copy(config) || !image_is_built_in(config->image))
+        return;
+    title_set("msb server: warm interpreter");
+    if (launch_keep_warm(config, until, &err) < 0)
+        log_warn("no warm interpreter: %s", err.message);
 }
 
 static _Noreturn void launch_plainly(const struct launcher_process *self, struct answer *answer,
                                      const char *text)
 {
+    struct sandbox_config config;
     if (self->pools)
         pools_forget(self->pools);
     signal(SIGCHLD, SIG_DFL);
     progress_silence();
     title_set("msb server: starting a sandbox");
-    int fd = prepare_and_launch(text, &answer->err);
+    int fd = prepare_and_launch(&config, text, &answer->err);
     if (fdpass_send(self->socket, answer, sizeof *answer, fd) < 0)
         log_warn("the server is gone; the sandbox goes on without it");
+    close(self->socket);
+    fd_close(fd);
+    if (fd >= 0)
+        keep_warm(&config, self->pid);
     _exit(0);
 }
 
@@ -150,7 +172,7 @@ _Noreturn void launcher_main(void)
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     signal(SIGCHLD, SIG_IGN);
     title_set("msb server: launcher");
-    struct launcher_process self = {.socket = socket, .pools = pools_open()};
+    struct launcher_process self = {.socket = socket, .pid = getpid(), .pools = pools_open()};
     for (;;) {
         struct pollfd wait[] = {{.fd = socket, .events = POLLIN},
                                 {.fd = self.pools ? pools_fd(self.pools) : -1, .events = POLLIN}};

@@ -27,6 +27,17 @@ run_cases() {
     run_cases jail python Python
 }
 
+@test "cases of Python in a jail that got its interpreter from a zygote" {
+    needs_root
+    local url
+    url=$(MSB_ENGINE=jail msb server start --dev --port 0 --detach)
+    start_by_server "$url"
+    within 60 finds_zygote
+    run_cases jail python Python
+    msb server stop
+    msb stop --all
+}
+
 @test "cases of Node in a jail" {
     needs_root
     run_cases jail node Node

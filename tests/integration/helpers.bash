@@ -45,6 +45,19 @@ start_box() {
     msb exe python --detach --name "$@" -- true </dev/null
 }
 
+# A sandbox that the server at URL starts, which makes it keep a zygote for jails: start_by_server URL
+start_by_server() {
+    curl --silent --max-time 60 -H 'Content-Type: application/json' "$1/api/v1/rpc" \
+        --data-binary '{"jsonrpc":"2.0","id":1,"method":"sandbox.start","params":{"sandbox":"first",
+            "namespace":"default","config":{"image":"microsandbox/python","memory":256}}}' >&2
+}
+
+# Whether the context of a new jail is a copy of a zygote: finds_zygote [OPTIONS…]
+finds_zygote() {
+    local code='import sys; print(any(type(f).__name__ == "Preloaded" for f in sys.meta_path))'
+    [ "$(msb exe python --engine jail "$@" -c "$code" </dev/null)" = True ]
+}
+
 # One value of a running sandbox, by its key in `msb ps --json`: status_of NAME KEY
 status_of() {
     msb ps --json | python3 -c '

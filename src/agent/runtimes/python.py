@@ -184,6 +184,8 @@ def describe_error(error):
 
 
 class Driver:
+    folder = FOLDER
+
     def __init__(self):
         self.channel = Channel()
         self.running = False
@@ -458,8 +460,12 @@ class Driver:
         if self.part("copies").leave_zygote(payload):
             self.done(0)
 
+    def serve_jails(self, payload):
+        self.part("copies").serve_jails(payload)
+
     def serve(self):
-        handlers = {"r": self.run, "w": self.rehearse, "a": self.adopt, "z": self.leave_zygote}
+        handlers = {"r": self.run, "w": self.rehearse, "a": self.adopt, "z": self.leave_zygote,
+                    "j": self.serve_jails}
         while True:
             kind, payload = self.channel.receive()
             handlers[kind](payload)

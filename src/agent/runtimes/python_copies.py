@@ -2,7 +2,8 @@
 import _socket
 import os
 
-FDS = 5  # stdout, stderr, commands, messages, and where a spare says that it is there
+FDS_MAX = 8
+BYTES_MAX = 4096
 link = None  # to the agent
 
 
@@ -44,14 +45,32 @@ def leave_zygote(first_call):
     return not is_zygote
 
 
-def wait_for_work(first_call):
+def serve_jails(payload):
+    """This process is the zygote, outside of all jails; comes back in each spare, inside of one."""
+    account, _, first_call = payload.partition(b"\0")
+    jails = driver.part("jails")
+
+    def enter(control):
+        os.close(link)
+        return jails.enter(control, *map(int, account.split()))
+
+    driver.copying = True
+    driver.channel.close()
+    wait_for_work(first_call, enter)
+    driver.copying = False
+
+
+def wait_for_work(first_call, enter=None):
     """Comes back in each spare; the zygote itself stays until the agent lets go of it."""
     announce(link)
     while True:
-        fds = receive()
+        _, fds = receive(link)
         if copy():
-            rehearse(first_call)
-            become_context(*fds)
+            try:
+                rehearse(first_call)
+                become_context(*(enter(*fds) if enter else fds))
+            except OSError:
+                os._exit(1)  # it is not wanted any more
             return
         for fd in fds:
             os.close(fd)
@@ -71,16 +90,18 @@ def announce(fd):
     os.write(fd, b"c")
 
 
-def receive():
-    connection = _socket.socket(fileno=link)
-    data, control, flags, address = connection.recvmsg(1, _socket.CMSG_SPACE(4 * FDS))
+def receive(fd):
+    """A message with descriptors."""
+    connection = _socket.socket(fileno=fd)
+    data, control, flags, address = connection.recvmsg(BYTES_MAX, _socket.CMSG_SPACE(4 * FDS_MAX))
     connection.detach()
     if not data:
         os._exit(0)
-    return list(memoryview(control[0][2]).cast("i"))
+    return data, list(memoryview(control[0][2]).cast("i"))
 
 
 def become_context(stdout, stderr, commands, messages, report):
+    """The last one is where a spare says that it is there."""
     for fd, place in ((stdout, 1), (stderr, 2)):
         os.dup2(fd, place)
         os.close(fd)

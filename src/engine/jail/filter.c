@@ -461,13 +461,19 @@ static int allow_personalities(scmp_filter_ctx filter)
     return result;
 }
 
-static int add_lists(scmp_filter_ctx filter)
+/* clone3 is for the agent alone (see agent/privileges.c), setns for the zygote alone. */
+static int add_lists(scmp_filter_ctx filter, bool is_zygote)
 {
     int result = allow_personalities(filter);
-    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
-        result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-        result |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
+    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
+        if (!is_zygote || allowed[i] != CALL(clone3))
+            result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        bool passes = is_zygote && refused[i] == CALL(setns);
+        result |= seccomp_rule_add(filter, passes ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM),
+                                   refused[i], 0);
+    }
     return result;
 }
 
@@ -476,6 +482,15 @@ static int add_refusals(scmp_filter_ctx filter, bool guards_modes)
     int result =
         refuse_namespaces(filter) | refuse_sockets(filter) | refuse_terminal_tricks(filter);
     return guards_modes ? result | refuse_modes(filter) : result;
+}
+
+static scmp_filter_ctx begin(uint32_t action)
+{
+    scmp_filter_ctx filter = seccomp_init(action);
+    if (filter && seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0)
+        return filter;
+    seccomp_release(filter);
+    return NULL;
 }
 
 /* Two filters, both of which have to agree: which calls there are, and with which arguments not. Of
@@ -496,27 +511,58 @@ static bool write_both(int fd, scmp_filter_ctx refusals, scmp_filter_ctx lists)
     return pwrite(fd, &layout, sizeof layout, 0) == sizeof layout;
 }
 
-int filter_make(bool guards_modes, struct error *err)
+static int cannot_make(struct error *err)
 {
-    cleanup_fd int fd = memfd_create("filter", MFD_CLOEXEC);
-    scmp_filter_ctx lists = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-    scmp_filter_ctx refusals = seccomp_init(SCMP_ACT_ALLOW);
-    bool good = fd >= 0 && lists && refusals &&
-                seccomp_attr_set(lists, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0 &&
-                seccomp_attr_set(refusals, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0 &&
-                add_lists(lists) == 0 && add_refusals(refusals, guards_modes) == 0 &&
-                write_both(fd, refusals, lists);
-    seccomp_release(lists);
-    seccomp_release(refusals);
-    return good ? steal_fd(&fd)
-                : error_set(err, ERROR_MISSING, "the system call filter cannot be made");
+    return error_set(err, ERROR_MISSING, "the system call filter cannot be made");
 }
 
-static bool load(const uint8_t *bytes, off_t begin, off_t end)
+static int make(bool guards_modes, bool is_zygote, struct error *err)
+{
+    cleanup_fd int fd = memfd_create("filter", MFD_CLOEXEC);
+    scmp_filter_ctx lists = begin(SCMP_ACT_ERRNO(ENOSYS));
+    scmp_filter_ctx refusals = begin(SCMP_ACT_ALLOW);
+    bool good = fd >= 0 && lists && refusals && add_lists(lists, is_zygote) == 0 &&
+                add_refusals(refusals, guards_modes) == 0 && write_both(fd, refusals, lists);
+    seccomp_release(lists);
+    seccomp_release(refusals);
+    return good ? steal_fd(&fd) : cannot_make(err);
+}
+
+int filter_make(bool guards_modes, struct error *err)
+{
+    return make(guards_modes, false, err);
+}
+
+int filter_make_zygote(struct error *err)
+{
+    return make(false, true, err);
+}
+
+static int add_rest(scmp_filter_ctx filter, bool guards_modes)
+{
+    int result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), CALL(setns), 0);
+    return guards_modes ? result | refuse_modes(filter) : result;
+}
+
+int filter_write_rest(bool guards_modes, struct buf *program, struct error *err)
+{
+    cleanup_fd int memory = memfd_create("filter", MFD_CLOEXEC);
+    scmp_filter_ctx rest = begin(SCMP_ACT_ALLOW);
+    bool good = rest && memory >= 0 && add_rest(rest, guards_modes) == 0 &&
+                seccomp_export_bpf(rest, memory) == 0;
+    seccomp_release(rest);
+    off_t size = good ? lseek(memory, 0, SEEK_END) : 0;
+    if (size <= 0 || pread(memory, buf_reserve(program, (size_t)size), (size_t)size, 0) != size)
+        return cannot_make(err);
+    buf_commit(program, (size_t)size);
+    return 0;
+}
+
+static bool load(const uint8_t *bytes, off_t from, off_t to)
 {
     struct sock_fprog program = {
-        .len = (unsigned short)((size_t)(end - begin) / sizeof(struct sock_filter)),
-        .filter = (struct sock_filter *)(uintptr_t)(bytes + begin),
+        .len = (unsigned short)((size_t)(to - from) / sizeof(struct sock_filter)),
+        .filter = (struct sock_filter *)(uintptr_t)(bytes + from),
     };
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }

@@ -15,6 +15,8 @@
 #include "engine/jail/process.h"
 #include "engine/jail/saved.h"
 #include "engine/jail/unpacked.h"
+#include "engine/jail/warm.h"
+#include "engine/jail/zygote.h"
 #include "engine/machine.h"
 
 #define GREETING_MS 10000
@@ -26,6 +28,7 @@ struct jail_machine {
     struct machine base;
     int range; /* holds our range of ids, under root */
     int disk;  /* what was written inside */
+    int copy;  /* of the zygote, whose child moved in; -1: none */
     struct own_ids own;
     char *unpacked;
 };
@@ -111,11 +114,7 @@ static int jail_prepare(const struct machine_spec *spec, struct error *err)
     return unpacked_ensure(spec, &ids, err);
 }
 
-/*
- * A range of ids that no other jail of this host has. Whoever holds the socket of that name in the
- * kernel has the range; it is free again when the holder is gone, however that went.
- */
-static int take_range(uid_t *first_user, struct error *err)
+int jail_take_range(uid_t *first_user, struct error *err)
 {
     cleanup_fd int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -167,6 +166,7 @@ static int save_jail(struct machine *machine, const char *folder, struct error *
 static void release_jail(struct machine *machine)
 {
     struct jail_machine *jail = (struct jail_machine *)machine;
+    warm_end(jail->copy);
     fd_close(jail->range);
     fd_close(jail->disk);
     free(jail->unpacked);
@@ -186,7 +186,7 @@ static struct jail_machine *make_machine(const struct machine_spec *spec)
     struct jail_machine *made = xcalloc(1, sizeof *made);
     struct machine *base = &made->base;
     machine_init(base, &ops);
-    made->range = made->disk = -1;
+    made->range = made->disk = made->copy = -1;
     base->cpu_percent = spec->cpu_percent ? spec->cpu_percent : spec->cpus * 100;
     snprintf(base->accelerator, sizeof base->accelerator, "native");
     return made;
@@ -213,7 +213,7 @@ static int set_limits(const struct machine_spec *spec, struct machine *base, boo
 static int give_ids(struct jail_process *process, struct jail_machine *jail, struct error *err)
 {
     if (geteuid() == 0) {
-        jail->range = take_range(&process->first_user, err);
+        jail->range = jail_take_range(&process->first_user, err);
         return jail->range < 0 ? -1 : 0;
     }
     if (process->spec->disk) {
@@ -232,6 +232,7 @@ static int give_ids(struct jail_process *process, struct jail_machine *jail, str
 static int start_agent(struct jail_process *process, struct jail_machine *jail, struct error *err)
 {
     struct machine *base = &jail->base;
+    struct warm_copy warm;
     int agent[2], words[2];
     int result = give_ids(process, jail, err);
     if (result < 0)
@@ -251,7 +252,15 @@ static int start_agent(struct jail_process *process, struct jail_machine *jail, 
     process->agent = theirs;
     process->archive = archive;
     process->stderr_fd = errors;
-    return jail_process_start(process, &base->process, &base->exit, &jail->disk, err);
+    process->warm =
+        !process->own && warm_take(process->spec, process->first_user, &warm) ? &warm : NULL;
+    result = jail_process_start(process, &base->process, &base->exit, &jail->disk, err);
+    if (process->warm) {
+        warm_let_go(&warm);
+        jail->copy = warm.pidfd;
+    }
+    process->warm = NULL;
+    return result;
 }
 
 static int jail_start(const struct machine_spec *spec, const char *folder, struct machine **machine,
@@ -290,4 +299,5 @@ const struct engine jail_engine = {
     .prepare = jail_prepare,
     .start = jail_start,
     .weaknesses = jail_weaknesses,
+    .keep_warm = zygote_keep,
 };

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -31,6 +30,7 @@
 #include "engine/jail/image_mount.h"
 #include "engine/jail/landlock.h"
 #include "engine/jail/root.h"
+#include "engine/jail/warm.h"
 #include "engine/mounts.h"
 
 #define START_TIMEOUT_MS 10000
@@ -41,7 +41,14 @@
 #define FILES_MIN 65536
 #define GROUPS 3
 /* Numbers of the descriptors inside. */
-enum { FD_AGENT = 3, FD_GROUPS, FD_PROGRAM = FD_GROUPS + GROUPS, FD_PARENT, FD_COUNT };
+enum {
+    FD_AGENT = 3,
+    FD_GROUPS,
+    FD_PROGRAM = FD_GROUPS + GROUPS,
+    FD_PARENT,
+    FD_WARM,
+    FD_COUNT = FD_WARM + WARM_ENDS
+};
 
 struct child {
     const struct jail_process *jail;
@@ -52,6 +59,7 @@ struct child {
     int groups[GROUPS]; /* by cgroup_view; -1 where there is none */
     int filter;
     int parent; /* our end of the conversation with the caller */
+    int doors[CGROUP_FOLDERS];
 };
 
 /* ---- inside the new process ---------------------------------------------------------------- */
@@ -74,6 +82,8 @@ static int arrange_descriptors(struct child *child, struct error *err)
     memcpy(wanted + FD_GROUPS, child->groups, sizeof child->groups);
     wanted[FD_PROGRAM] = child->program;
     wanted[FD_PARENT] = child->parent;
+    for (int i = 0; i < WARM_ENDS; i++)
+        wanted[FD_WARM + i] = child->jail->warm ? child->jail->warm->agent_ends[i] : -1;
     for (int i = 0; i < FD_COUNT; i++)
         wanted[i] = fcntl(wanted[i], F_DUPFD_CLOEXEC, 512);
     for (int i = 0; i < FD_COUNT; i++) {
@@ -218,13 +228,22 @@ static int shut_in(const struct child *child, struct error *err)
 
 static _Noreturn void execute_agent(const struct child *child, struct error *err)
 {
-    char numbers[1 + GROUPS][16];
+    const struct machine_spec *spec = child->jail->spec;
+    char numbers[2 + GROUPS][16];
+    char *no_env[] = {NULL};
     snprintf(numbers[0], sizeof numbers[0], "%d", FD_AGENT);
+    snprintf(numbers[1 + GROUPS], sizeof numbers[0], "%d", FD_WARM);
     for (int i = 0; i < GROUPS; i++)
         snprintf(numbers[1 + i], sizeof numbers[0], "%d",
                  child->groups[i] >= 0 ? FD_GROUPS + i : -1);
-    char *argv[] = {"msb-agent", "--jail", numbers[0], numbers[1], numbers[2], numbers[3], NULL};
-    execveat(FD_PROGRAM, "", argv, (char *[]){NULL}, AT_EMPTY_PATH);
+    const char *argv[] = {"msb-agent", "--jail",   numbers[0], numbers[1], numbers[2],
+                          numbers[3],  numbers[4], NULL,       NULL};
+    if (child->jail->warm)
+        argv[7] = warm_user(spec);
+    else
+        argv[6] = NULL;
+    execveat(FD_PROGRAM, "", (char **)(uintptr_t)argv,
+             child->jail->warm && spec->env ? spec->env : no_env, AT_EMPTY_PATH);
     error_errno(err, errno, "cannot execute the agent");
     fdpass_send(child->parent, err, sizeof *err, -1);
     _exit(1);
@@ -253,27 +272,18 @@ static _Noreturn void child_main(struct child *child)
 
 /* ---- outside ------------------------------------------------------------------------------- */
 
-/* In memory that nobody can change any more: what runs in there cannot reach a file of the host by
- * way of its own program. */
-static int seal_agent(struct error *err)
-{
-    size_t size;
-    const uint8_t *bytes = agent_program(&size);
-    cleanup_fd int fd = memfd_create("msb-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || file_write_all(fd, bytes, size) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return error_errno(err, errno, "cannot put the agent into memory");
-    return steal_fd(&fd);
-}
-
 static int spawn(struct child *child, pid_t *process, int *pidfd, struct error *err)
 {
-    *process = cgroup_clone(child->jail->cgroup, CLONE_NEWTIME, pidfd);
+    bool owned = child->jail->warm && warm_act_as_owner(child->jail->warm);
+    *process = cgroup_clone(child->jail->cgroup, child->doors, CLONE_NEWTIME, pidfd);
     if (*process == 0)
         child_main(child);
+    int reason = errno;
+    if (owned)
+        warm_act_as_root();
     if (*process > 0)
         return 0;
-    error_errno(err, errno, "cannot make namespaces for the jail");
+    error_errno(err, reason, "cannot make namespaces for the jail");
     return error_hint(err,
                       "user namespaces must be allowed: sysctl user.max_user_namespaces=10000");
 }
@@ -365,7 +375,7 @@ static int hear_out(int socket, int timeout_ms, int *disk, struct error *err)
 }
 
 /* The filter is made while the child builds its root. */
-static int see_through(const struct child *child, int socket, pid_t process, int *disk,
+static int see_through(const struct child *child, int socket, pid_t process, int pidfd, int *disk,
                        struct error *err)
 {
     const struct jail_process *jail = child->jail;
@@ -376,15 +386,22 @@ static int see_through(const struct child *child, int socket, pid_t process, int
     if (result < 0)
         return result;
     prlimit(process, RLIMIT_NOFILE, &(struct rlimit){files, files}, NULL);
+    if (jail->warm)
+        prlimit(jail->warm->process, RLIMIT_NOFILE, &(struct rlimit){files, files}, NULL);
     if (!jail->cgroup->limits_at_birth && !cgroup_add(jail->cgroup, process))
         return error_set(err, ERROR_IO, "the jail cannot be put into its control group");
+    if (jail->warm && !warm_seat(jail->warm, child->doors))
+        warm_let_go(jail->warm);
     if (!jail->own)
         cgroup_delegate(jail->cgroup, jail->first_user);
     cleanup_fd int filter = filter_make(child->guards_modes, err);
     if (filter < 0)
         return filter;
     fdpass_send(socket, "", 1, filter); /* if nobody hears, there is a reason to be heard */
-    return hear_out(socket, jail->archive >= 0 ? FILL_TIMEOUT_MS : START_TIMEOUT_MS, disk, err);
+    result = hear_out(socket, jail->archive >= 0 ? FILL_TIMEOUT_MS : START_TIMEOUT_MS, disk, err);
+    if (result == 0 && jail->warm)
+        warm_admit(jail->warm, pidfd, child->guards_modes);
+    return result;
 }
 
 static int describe_volumes(struct child *child, struct error *err)
@@ -411,7 +428,7 @@ int jail_process_start(const struct jail_process *jail, pid_t *process, int *pid
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return error_errno(err, errno, "cannot make a socket pair");
     cleanup_fd int ours = sockets[0];
-    cleanup_fd int program = seal_agent(err);
+    cleanup_fd int program = agent_program_seal(err);
     struct child child = {.jail = jail,
                           .root = {.place = jail->place,
                                    .image = -1,
@@ -424,12 +441,15 @@ int jail_process_start(const struct jail_process *jail, pid_t *process, int *pid
                                    .has_groups = !jail->own || own_ids_are_many(jail->own)},
                           .program = program,
                           .parent = sockets[1]};
-    int result = program < 0 ? program : describe_volumes(&child, err);
+    int result = cgroup_open_doors(jail->cgroup, child.doors, err);
+    if (result == 0)
+        result = program < 0 ? program : describe_volumes(&child, err);
     if (result == 0)
         result = spawn(&child, process, pidfd, err);
     fd_close(sockets[1]);
     if (result == 0)
-        result = see_through(&child, ours, *process, disk, err);
+        result = see_through(&child, ours, *process, *pidfd, disk, err);
+    cgroup_close_doors(child.doors);
     if (result < 0 && *process > 0) {
         kill(*process, SIGKILL);
         waitpid(*process, NULL, 0);

@@ -22,6 +22,7 @@ struct jail_process {
     bool limits_processes;       /* no group limits it as a whole, so each process is limited */
     int agent;                   /* its end of the stream */
     int archive;                 /* see saved.h; -1: its disk is empty */
+    struct warm_copy *warm;      /* an interpreter that moves in; NULL: none */
     int stderr_fd;
 };
 

@@ -196,7 +196,7 @@ static int build_overlay(const struct jail_root *root, int place, struct error *
         return -1;
     if ((mkdirat(disk, "upper", 0755) < 0 && errno != EEXIST) ||
         (mkdirat(disk, "work", 0755) < 0 && errno != EEXIST) ||
-        fdpass_send(root->keeper, "", 1, disk) < 0)
+        (root->keeper >= 0 && fdpass_send(root->keeper, "", 1, disk) < 0))
         return error_errno(err, errno, "cannot make the jail's disk");
     if (root->archive >= 0 && saved_unpack(root->archive, disk, err) < 0)
         return -1;
@@ -339,7 +339,7 @@ static int furnish(const struct jail_root *root, const struct jail_sights *sight
     int result = attach_memory(here, "run", "0755", root->memory_mb * 100, err);
     if (result == 0)
         result = mount_dev(root, sights, here, err);
-    if (result == 0)
+    if (result == 0 && !root->bare)
         result = mount_proc(here, sights, err);
     if (result < 0)
         return result;

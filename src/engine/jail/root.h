@@ -21,8 +21,9 @@ struct jail_root {
     unsigned disk_mb;
     unsigned files;  /* 0: one for each 16 KB of disk */
     int archive;     /* what the disk holds at the start, see saved.h; -1: nothing */
-    int keeper;      /* a socket that gets the disk as a descriptor, for copies of it */
+    int keeper;      /* a socket that gets the disk as a descriptor, for copies of it; -1: none */
     bool has_groups; /* more than one */
+    bool bare;       /* without /proc, for a process that is not in a new process namespace */
 };
 
 /* The disk of a jail is memory, and may take at most so much of it. */

@@ -226,12 +226,17 @@ static int prepare_volumes(const struct confinement *c, uid_t user, int *trees, 
 
 static int spawn(struct child *child, pid_t *process, int *pidfd, struct error *err)
 {
-    *process = cgroup_clone(child->confinement->cgroup, 0, pidfd);
+    int doors[CGROUP_FOLDERS];
+    const struct cgroup *group = child->confinement->cgroup;
+    int result = cgroup_open_doors(group, doors, err);
+    *process = result < 0 ? -1 : cgroup_clone(group, doors, 0, pidfd);
     if (*process == 0)
         child_main(child);
-    if (*process > 0)
-        return 0;
-    error_errno(err, errno, "cannot make namespaces for QEMU");
+    int reason = errno;
+    cgroup_close_doors(doors);
+    if (*process > 0 || result < 0)
+        return result;
+    error_errno(err, reason, "cannot make namespaces for QEMU");
     return error_hint(err, "user namespaces must be allowed: sysctl kernel.unprivileged_userns_"
                            "clone=1, user.max_user_namespaces=10000");
 }
