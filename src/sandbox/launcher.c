@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "base/title.h"
+#include "engine/engine.h"
 #include "image/image.h"
 #include "sandbox/launch.h"
 #include "sandbox/state.h"
@@ -44,6 +45,7 @@ _Static_assert(sizeof(struct answer) != sizeof(struct notice), "told apart by th
 struct launcher_process {
     pid_t pid;
     int socket;          /* to the server */
+    int warm;            /* who may keep an interpreter warm; -1: nobody */
     struct pools *pools; /* NULL: there is none */
     struct pool_counts told;
 };
@@ -66,29 +68,26 @@ static bool is_copy(const struct sandbox_config *config)
 
 /* Only what is quick: an image that has to be built is for a process of its own. Copies and what
  * keeps its files have machines of their own. */
-static int take_from_pool(struct pools *pools, const char *text)
+static int take_from_pool(struct pools *pools, struct sandbox_config *config)
 {
-    struct sandbox_config config;
     struct image image = {0};
     struct error ignored;
     int fd = -1;
-    if (!pools)
+    if (!pools || is_copy(config) || config->keep)
         return -1;
-    bool is_own = read_settings(text, &config, &ignored) < 0 || is_copy(&config) || config.keep;
-    if (!is_own && image_find(config.image, &image, &ignored) == 0) {
-        launch_apply_image(&config, &image);
-        fd = pools_take(pools, &config);
+    if (image_find(config->image, &image, &ignored) == 0) {
+        launch_apply_image(config, &image);
+        fd = pools_take(pools, config);
     }
     image_release(&image);
-    sandbox_config_free(&config);
     return fd;
 }
 
-static int prepare_and_launch(struct sandbox_config *config, const char *text, struct error *err)
+static int prepare_and_launch(struct sandbox_config *config, struct error *err)
 {
     struct image image = {0};
-    int result = read_settings(text, config, err);
-    bool is_new = result == 0 && !is_copy(config);
+    bool is_new = !is_copy(config);
+    int result = 0;
     if (is_new)
         result = image_ensure(config->image, &image, err);
     if (is_new && result == 0) {
@@ -115,40 +114,89 @@ static void keep_warm(const struct sandbox_config *config, pid_t launcher)
         log_warn("no warm interpreter: %s", err.message);
 }
 
-static _Noreturn void launch_plainly(const struct launcher_process *self, struct answer *answer,
-                                     const char *text)
+static void enter_child(const struct launcher_process *self)
 {
-    struct sandbox_config config;
     if (self->pools)
         pools_forget(self->pools);
     signal(SIGCHLD, SIG_DFL);
     progress_silence();
+}
+
+static _Noreturn void launch_plainly(const struct launcher_process *self, struct answer *answer,
+                                     struct sandbox_config *config)
+{
+    enter_child(self);
     title_set("msb server: starting a sandbox");
-    int fd = prepare_and_launch(&config, text, &answer->err);
+    int fd = prepare_and_launch(config, &answer->err);
     if (fdpass_send(self->socket, answer, sizeof *answer, fd) < 0)
         log_warn("the server is gone; the sandbox goes on without it");
     close(self->socket);
     fd_close(fd);
     if (fd >= 0)
-        keep_warm(&config, self->pid);
+        keep_warm(config, self->pid);
     _exit(0);
 }
 
-static void serve_one(const struct launcher_process *self, const char *request, size_t length)
+/* A child that may stay to keep an interpreter warm. */
+static void remember_child(struct launcher_process *self, pid_t child)
+{
+    fd_close(self->warm);
+    self->warm = (int)syscall(SYS_pidfd_open, child, 0);
+}
+
+/* What the pool made may be the last of its kind that was warm. */
+static void renew_warmth(struct launcher_process *self, const struct sandbox_config *config)
+{
+    struct pollfd gone = {.fd = self->warm, .events = POLLIN};
+    bool is_kept = self->warm >= 0 && poll(&gone, 1, 0) == 0;
+    if (is_kept || !engine_find(config->engine)->keep_warm)
+        return;
+    pid_t child = fork();
+    if (child == 0) {
+        enter_child(self);
+        close(self->socket);
+        keep_warm(config, self->pid);
+        _exit(0);
+    }
+    if (child > 0)
+        remember_child(self, child);
+}
+
+static void serve_plainly(struct launcher_process *self, struct answer *answer,
+                          struct sandbox_config *config)
+{
+    pid_t child = fork();
+    if (child == 0)
+        launch_plainly(self, answer, config);
+    if (child > 0) {
+        remember_child(self, child);
+        return;
+    }
+    error_errno(&answer->err, errno, "cannot start another process");
+    fdpass_send(self->socket, answer, sizeof *answer, -1);
+}
+
+static void serve_one(struct launcher_process *self, const char *request, size_t length)
 {
     struct request head;
+    struct sandbox_config config;
     memcpy(&head, request, sizeof head);
+    struct answer answer = {.id = head.id};
     cleanup_free char *text = xstrndup(request + sizeof head, length - sizeof head);
-    cleanup_fd int fd = head.anew ? -1 : take_from_pool(self->pools, text);
-    struct answer answer = {.id = head.id, .from_pool = fd >= 0};
-    pid_t child = fd < 0 ? fork() : -1;
-    if (child == 0)
-        launch_plainly(self, &answer, text);
-    if (child > 0)
+    if (read_settings(text, &config, &answer.err) < 0) {
+        fdpass_send(self->socket, &answer, sizeof answer, -1);
+        sandbox_config_free(&config);
         return;
-    if (fd < 0)
-        error_errno(&answer.err, errno, "cannot start another process");
-    fdpass_send(self->socket, &answer, sizeof answer, fd);
+    }
+    cleanup_fd int fd = head.anew ? -1 : take_from_pool(self->pools, &config);
+    answer.from_pool = fd >= 0;
+    if (fd >= 0) {
+        fdpass_send(self->socket, &answer, sizeof answer, fd);
+        renew_warmth(self, &config);
+    } else {
+        serve_plainly(self, &answer, &config);
+    }
+    sandbox_config_free(&config);
 }
 
 static void tell_counts(struct launcher_process *self)
@@ -172,7 +220,8 @@ _Noreturn void launcher_main(void)
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     signal(SIGCHLD, SIG_IGN);
     title_set("msb server: launcher");
-    struct launcher_process self = {.socket = socket, .pid = getpid(), .pools = pools_open()};
+    struct launcher_process self = {
+        .pid = getpid(), .socket = socket, .warm = -1, .pools = pools_open()};
     for (;;) {
         struct pollfd wait[] = {{.fd = socket, .events = POLLIN},
                                 {.fd = self.pools ? pools_fd(self.pools) : -1, .events = POLLIN}};
