@@ -36,6 +36,13 @@ void session_rpc_fail(struct rpc_call *call, const struct session_failure *failu
     fail_with(call, failure, NULL);
 }
 
+void session_refuse(struct rpc_call *call, const struct error *err)
+{
+    struct session_failure failure;
+    failure_wrap(&failure, FAILURE_REQUEST, NULL, NULL, err);
+    session_rpc_fail(call, &failure);
+}
+
 /* ---- running ------------------------------------------------------------------------------- */
 
 static void on_left(struct rpc_call *call)

@@ -213,7 +213,8 @@ static void run(struct rpc_call *call, const char *name)
     } else if (check_scope(call, method->scope, &err) < 0) {
         rpc_fail_as(call, err.code == ERROR_DENIED ? RPC_AUTHENTICATION : RPC_INVALID_PARAMS, &err);
     } else if (rpc_check_params(method->params, call->params, &err) < 0) {
-        rpc_fail(call, &err);
+        bool is_session = strncmp(method->name, "session.", strlen("session.")) == 0;
+        (is_session ? session_refuse : rpc_fail)(call, &err);
     } else {
         method->run(call);
     }

@@ -133,6 +133,8 @@ void method_file_write(struct rpc_call *call);
 void method_file_list(struct rpc_call *call);
 void method_file_remove(struct rpc_call *call);
 /* method_session.c */
+/* Answers as methods of sessions do. */
+void session_refuse(struct rpc_call *call, const struct error *err);
 void method_session_start(struct rpc_call *call);
 void method_session_run_code(struct rpc_call *call);
 void method_session_run_command(struct rpc_call *call);
