@@ -296,7 +296,9 @@ class Restarts(SessionTest):
         soon(lambda: self.server.rpc("session.get", session_id="mid")["status"] == "processing")
         self.server.restart()
         thread.join(PATIENCE)
-        self.assertEqual(self.server.run("x", session_id="mid")["stdout"], "2\n")
+        result = self.server.run("x", session_id="mid")
+        # It may have been interrupted before its first line.
+        self.assertIn(result["stdout"], ("1\n", "2\n"), result)
 
     def test_a_kill_in_the_middle_of_starts_leaves_nothing(self):
         def call(n):

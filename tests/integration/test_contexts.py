@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import time
 import unittest
 
 from agent_harness import (ADOPT, CONTEXT_LIST, CONTEXT_MAKE, CONTEXT_REMOVE, CONTEXT_RESTART, QUIESCE,
@@ -105,6 +106,15 @@ class Several(ContextTest):
                 self.assertEqual(self.agent.run("1", language).end["count"], 1)
         left = self.agent.run("print('x' in globals(), len(In), Out)")
         self.assertEqual(left.stdout, b"False 3 {1: 1}\n")
+
+    def test_an_interrupt_right_behind_the_code_is_not_lost(self):
+        for delay in range(40):
+            self.agent.run("y = 7")
+            running = self.agent.begin("import time\ntime.sleep(600)")
+            time.sleep(delay / 20000)
+            running.control(cancel=1)
+            running.wait()
+            self.assertEqual(self.agent.run("y").records()[0].get("text"), "7", delay)
 
     def test_contexts_of_node(self):
         one = self.make("NodeJS", cwd="/usr", env=["COLOUR=blue"])

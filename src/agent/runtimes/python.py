@@ -32,6 +32,7 @@ class Channel:
         self.main_thread = threading.get_ident()
         self.writing = False  # the main thread, the only one that signals reach
         self.interrupted = False
+        self.taken = False  # a command, or a part of it
 
     def open(self, commands, messages):
         self.commands = self._move(commands)
@@ -49,9 +50,14 @@ class Channel:
             part = os.read(self.commands, min(size, 1 << 20))
             if not part:
                 os._exit(0)
+            self.taken = True
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
+
+    def has_command(self):
+        import select
+        return self.taken or bool(select.select([self.commands], [], [], 0)[0])
 
     def receive(self):
         header = self._read(9)
@@ -189,6 +195,7 @@ class Driver:
     def __init__(self):
         self.channel = Channel()
         self.running = False
+        self.interrupted = False
         self.forked = False
         self.copying = False
         self.count = 0
@@ -246,9 +253,12 @@ class Driver:
         _signal.signal(_signal.SIGINT, self.on_interrupt)
 
     def on_interrupt(self, number, frame):
-        if self.channel.writing:
-            self.channel.interrupted = self.running
-        elif self.running:
+        if not self.running:
+            # For a call that is on its way; one that has just ended is not meant any more.
+            self.interrupted = self.channel.has_command()
+        elif self.channel.writing:
+            self.channel.interrupted = True
+        else:
             raise KeyboardInterrupt
 
     def record(self, record):
@@ -362,6 +372,8 @@ class Driver:
         try:
             try:
                 self.running = True
+                if self.interrupted:
+                    raise KeyboardInterrupt
                 function(*args)
             finally:
                 self.running = False
@@ -374,6 +386,7 @@ class Driver:
         self.threads = threading.enumerate()
 
     def done(self, exit_code):
+        self.channel.taken = self.interrupted = False
         self.channel.send(b"d", bytes([exit_code]))
 
     def execute_with(self, payload):
@@ -407,6 +420,7 @@ class Driver:
         self.catch_interrupts()
         self.channel.interrupted = False
         error = self.guarded(self.evaluate, text, filename)
+        self.interrupted = False
         late_error = self.guarded(self.end_figures, error)
         if error is None:
             error = late_error
