@@ -97,7 +97,6 @@ class Several(ContextTest):
         self.assertEqual(self.refused(RUN, context="python"), "not_found")
         self.assertEqual(self.agent.run("x").records()[0]["name"], "NameError")
 
-    @unittest.skipUnless(shutil.which("node"), "node is not installed")
     def test_rehearsals_leave_no_trace(self):
         for language, code in (("python", "x = 1; print(x)\nx"), ("node", "console.log(1);1")):
             if shutil.which({"python": "python3"}.get(language, language)):
@@ -116,6 +115,7 @@ class Several(ContextTest):
             running.wait()
             self.assertEqual(self.agent.run("y").records()[0].get("text"), "7", delay)
 
+    @unittest.skipUnless(shutil.which("node"), "node is not installed")
     def test_contexts_of_node(self):
         one = self.make("NodeJS", cwd="/usr", env=["COLOUR=blue"])
         two = self.make("ts")
