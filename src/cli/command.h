@@ -37,6 +37,7 @@ struct arguments {
 
 struct command {
     const char *name;             /* one word or two */
+    const char *alias;            /* another name of one word, or NULL */
     const char *summary;          /* one line for the list of commands */
     const char *usage;            /* what follows "msb" */
     const char *description;      /* paragraphs for --help */
@@ -55,6 +56,7 @@ void command_help(const struct command *command);
 /* "msb: …" on stderr with the hint below; returns the exit code for it. */
 int report_error(const struct error *err, int exit_code);
 
-extern const struct command exe_command, exec_command, prepare_command, ps_command, stop_command,
-    contexts_command, metrics_command, packages_command, doctor_command, version_command,
-    server_start_command, server_stop_command, server_status_command, server_keygen_command;
+extern const struct command init_command, add_command, remove_command, list_command, exe_command,
+    exec_command, prepare_command, ps_command, stop_command, contexts_command, metrics_command,
+    packages_command, doctor_command, version_command, server_start_command, server_stop_command,
+    server_status_command, server_keygen_command;

@@ -7,19 +7,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/title.h"
-#include "cli/command.h"
-
-static const struct command *const commands[] = {
-    &exe_command,           &exec_command,          &ps_command,           &stop_command,
-    &contexts_command,      &metrics_command,       &packages_command,     &prepare_command,
-    &doctor_command,        &version_command,       &server_start_command, &server_stop_command,
-    &server_status_command, &server_keygen_command,
-};
-#define COMMANDS (sizeof commands / sizeof commands[0])
+#include "cli/commands.h"
 
 /* How many of the words name the command; 0: it is another one. */
 static int match(const struct command *command, int argc, char **argv)
 {
+    if (command->alias && strcmp(argv[0], command->alias) == 0)
+        return 1;
     size_t first = strcspn(command->name, " ");
     const char *second = command->name[first] ? command->name + first + 1 : NULL;
     if (strlen(argv[0]) != first || memcmp(argv[0], command->name, first) != 0)
@@ -31,11 +25,9 @@ static int match(const struct command *command, int argc, char **argv)
 
 static const struct command *find_command(int argc, char **argv, int *words)
 {
-    if (strcmp(argv[0], "x") == 0)
-        argv[0] = "exe";
     if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0)
         argv[0] = "version";
-    for (size_t i = 0; i < COMMANDS; i++) {
+    for (size_t i = 0; commands[i]; i++) {
         *words = match(commands[i], argc, argv);
         if (*words > 0)
             return commands[i];
@@ -48,7 +40,7 @@ static void print_overview(FILE *to)
     fprintf(to, "Usage: msb COMMAND [OPTIONS]\n\n"
                 "Runs code that nobody trusts, in machines of its own that start in an instant.\n\n"
                 "Commands:\n");
-    for (size_t i = 0; i < COMMANDS; i++)
+    for (size_t i = 0; commands[i]; i++)
         fprintf(to, "  %-13s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(to, "\n\"msb COMMAND --help\" explains a command. A first run:\n"
                 "  msb exe python -c 'print(6*7)'\n\n"

@@ -306,26 +306,31 @@ char *project_find(const char *where, struct error *err)
     return NULL;
 }
 
-int project_load(const char *file, struct project *project, struct error *err)
+int project_parse(const char *file, const char *text, struct project *project, struct error *err)
 {
-    cleanup_buf struct buf text = {0};
     *project = (struct project){0};
-    if (file_read(file, FILE_MAX, &text, err) < 0)
-        return -1;
     cleanup_free char *absolute = realpath(file, NULL);
     if (!absolute)
         return error_errno(err, errno, "cannot find %s", file);
     project->file = xstrdup(absolute);
     project->folder = xstrdup(dirname(absolute));
     struct reader reader = {.project = project};
-    int result = yaml_open(&reader.yaml, file, buf_text(&text), err);
+    int result = yaml_open(&reader.yaml, file, text, err);
     if (result == 0)
         result = read_project(&reader, err);
     yaml_close(&reader.yaml);
     return result < 0 ? result : check_dependencies(project, err);
 }
 
-static void free_sandbox(struct project_sandbox *sandbox)
+int project_load(const char *file, struct project *project, struct error *err)
+{
+    cleanup_buf struct buf text = {0};
+    *project = (struct project){0};
+    int result = file_read(file, FILE_MAX, &text, err);
+    return result < 0 ? result : project_parse(file, buf_text(&text), project, err);
+}
+
+void project_free_sandbox(struct project_sandbox *sandbox)
 {
     free(sandbox->name);
     for (size_t i = 0; i < KEYS; i++) {
@@ -345,7 +350,7 @@ static void free_sandbox(struct project_sandbox *sandbox)
 void project_free(struct project *project)
 {
     for (size_t i = 0; i < project->count; i++)
-        free_sandbox(&project->sandboxes[i]);
+        project_free_sandbox(&project->sandboxes[i]);
     free(project->sandboxes);
     free(project->folder);
     free(project->file);

@@ -40,7 +40,11 @@ struct project {
 char *project_find(const char *where, struct error *err);
 /* Reads and checks it. project_free also on failure. */
 int project_load(const char *file, struct project *project, struct error *err);
+/* The same for what the file is to hold. */
+int project_parse(const char *file, const char *text, struct project *project, struct error *err);
 void project_free(struct project *project);
+/* What one points to. */
+void project_free_sandbox(struct project_sandbox *sandbox);
 
 /* NULL: there is none of that name. */
 const struct project_sandbox *project_sandbox(const struct project *project, const char *name,
