@@ -56,7 +56,8 @@ void command_help(const struct command *command);
 /* "msb: …" on stderr with the hint below; returns the exit code for it. */
 int report_error(const struct error *err, int exit_code);
 
-extern const struct command init_command, add_command, remove_command, list_command, exe_command,
-    exec_command, prepare_command, ps_command, stop_command, contexts_command, metrics_command,
-    packages_command, doctor_command, version_command, server_start_command, server_stop_command,
-    server_status_command, server_keygen_command;
+extern const struct command init_command, add_command, remove_command, list_command, run_command,
+    shell_command, up_command, down_command, apply_command, status_command, log_command,
+    exe_command, exec_command, prepare_command, ps_command, stop_command, contexts_command,
+    metrics_command, packages_command, doctor_command, version_command, server_start_command,
+    server_stop_command, server_status_command, server_keygen_command;

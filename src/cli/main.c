@@ -71,7 +71,7 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
-static int run_command(const struct command *command, int argc, char **argv)
+static int perform(const struct command *command, int argc, char **argv)
 {
     if (wants_help(argc, argv)) {
         command_help(command);
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
         command_help(command);
         return 0;
     }
-    int result = run_command(command, argc - words, argv + words);
+    int result = perform(command, argc - words, argv + words);
     /* Not by return: libuv would wait for its threads, and one of them may wait for our stdin. */
     fflush(NULL);
     _exit(result);

@@ -6,8 +6,11 @@
 #include "base/buf.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/home.h"
 #include "base/mem.h"
+#include "image/image.h"
 #include "project/project.h"
+#include "sandbox/launch.h"
 
 #define ENV_FILE_MAX (1u << 20)
 #define SLUG_MAX 24
@@ -95,6 +98,19 @@ static void set_text(char **target, const char *text)
     *target = xstrdup(text);
 }
 
+static int refuse_group(const struct project_sandbox *sandbox, struct error *err)
+{
+    if (!sandbox->scope || strcmp(sandbox->scope, "group") != 0)
+        return 0;
+    error_set(err, ERROR_INVALID, "the scope \"group\" is not there yet");
+    return error_hint(err, "use none or public");
+}
+
+char *project_log_folder(const char *namespace, const char *name)
+{
+    return home_path("logs/%s/%s", namespace, name);
+}
+
 int project_config(const struct project *project, const struct project_sandbox *sandbox,
                    struct sandbox_config *config, struct error *err)
 {
@@ -105,6 +121,8 @@ int project_config(const struct project *project, const struct project_sandbox *
     set_text(&config->name, sandbox->name);
     set_text(&config->workdir, sandbox->workdir);
     set_text(&config->user, sandbox->user);
+    free(config->log_folder);
+    config->log_folder = project_log_folder(namespace, sandbox->name);
     sandbox_config_choose_engine(config, sandbox->engine);
     if (sandbox->memory_mb)
         config->memory_mb = sandbox->memory_mb;
@@ -112,10 +130,39 @@ int project_config(const struct project *project, const struct project_sandbox *
         config->cpus = sandbox->cpus;
     if (sandbox->disk_mb)
         config->disk_mb = sandbox->disk_mb;
-    int result = add_lists(project, sandbox, config, err);
+    int result = refuse_group(sandbox, err);
+    if (result == 0)
+        result = add_lists(project, sandbox, config, err);
     if (result == 0)
         result = sandbox_config_set_egress(config, is_open ? "public" : "none", err);
     if (result == 0)
         result = sandbox_config_check(config, err);
     return result < 0 ? wrong(project, sandbox, err) : 0;
+}
+
+static void set_fingerprint(struct sandbox_config *config)
+{
+    char digest[65];
+    json_t *json = sandbox_config_to_json(config);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(json);
+    digest_bytes(text, strlen(text), digest);
+    set_text(&config->fingerprint, digest);
+}
+
+int project_settings(const struct project *project, const struct project_sandbox *sandbox,
+                     char **start, struct sandbox_config *config, struct error *err)
+{
+    struct image image = {0};
+    sandbox_config_init(config);
+    config->start = start;
+    int result = project_config(project, sandbox, config, err);
+    if (result == 0 && image_ensure(sandbox->image, &image, err) < 0)
+        result = wrong(project, sandbox, err);
+    if (result == 0) {
+        launch_apply_image(config, &image);
+        set_fingerprint(config);
+    }
+    image_release(&image);
+    return result;
 }

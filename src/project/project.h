@@ -64,6 +64,26 @@ char *project_namespace(const struct project *project);
 int project_config(const struct project *project, const struct project_sandbox *sandbox,
                    struct sandbox_config *config, struct error *err);
 
+/* What is asked for beyond the name of a sandbox. */
+struct project_wish {
+    const char *exec;   /* a line for the shell, or NULL */
+    const char *script; /* the name of one, or NULL */
+    char *const *args;  /* go behind the command; may be NULL */
+};
+
+/* What runs in the sandbox then, for strv_free: the first there is of the line, the named script,
+ * the script "start", the command, the shell. NULL: there is none of them. */
+char **project_command(const struct project *project, const struct project_sandbox *sandbox,
+                       const struct project_wish *wish, struct error *err);
+/* What it is started for: the script "start", or the command. NULL: for nothing of its own. */
+char **project_start_command(const struct project_sandbox *sandbox);
+
+/* All settings, with those of the image, which is made when it is missing. Takes `start` over. */
+int project_settings(const struct project *project, const struct project_sandbox *sandbox,
+                     char **start, struct sandbox_config *config, struct error *err);
+/* Where the output of a sandbox is written down. For free(). */
+char *project_log_folder(const char *namespace, const char *name);
+
 /* ---- editing: comments and order stay as they are ------------------------------------------- */
 
 /* The file's text with the sandbox at the end of the others. For free(). */

@@ -44,6 +44,9 @@ struct sandbox_config {
     char *kernel;      /* NULL: Debian's */
     char *accelerator; /* NULL: the best one */
     char *workdir;     /* NULL: the image's */
+    char *log_folder;  /* where its output is written down; NULL: in its state folder */
+    char *fingerprint; /* of the settings that were asked for: whoever compares them sets it */
+    char **start;      /* what its keeper runs in it from the beginning on; NULL: nothing */
     char **image_env;  /* NAME=value, as the image has it */
     char **env;        /* NAME=value, wins over the image's */
     struct sandbox_volume *volumes;

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,10 +22,10 @@
 #include "sandbox/egress.h"
 #include "sandbox/keeper_internal.h"
 #include "sandbox/publish.h"
+#include "sandbox/start_command.h"
 #include "sandbox/state.h"
 #include "sandbox/tunnel.h"
 
-#define REQUEST_MS 10000
 #define ADOPT_MS 20000
 #define START_STREAM 1
 /* The machine's load is measured over at least this time. */
@@ -34,17 +33,13 @@
 
 /* ---- before the loop: blocking, cancelled when the owner goes away -------------------------- */
 
-/* The first frame on the owner's socket. What came behind it stays in `in`. */
+/* The first frame on the owner's socket, waited for as long as there is an owner: it may have
+ * others to start first. What came behind it stays in `in`. */
 static int read_request(struct keeper *keeper, struct buf *in, struct error *err)
 {
-    uint64_t deadline = clock_monotonic_ms() + REQUEST_MS;
     struct frame frame;
     int size;
     while ((size = frame_decode(in, &frame, err)) == 0) {
-        struct pollfd wait = {.fd = keeper->owner, .events = POLLIN};
-        uint64_t now = clock_monotonic_ms();
-        if (now >= deadline || poll(&wait, 1, (int)(deadline - now)) == 0)
-            return error_set(err, ERROR_TIMEOUT, "the keeper got no settings");
         ssize_t got = recv(keeper->owner, buf_reserve(in, 65536), 65536, 0);
         if (got <= 0)
             return cancel_error(err);
@@ -137,6 +132,14 @@ static int adopt(struct keeper *keeper, struct error *err)
     return error_wrap(err, "the sandbox could not be set up");
 }
 
+static int open_log(struct keeper *keeper, struct error *err)
+{
+    const char *folder = keeper->config.log_folder;
+    if (folder && folder_make(folder, 0700, err) < 0)
+        return -1;
+    return output_log_open(&keeper->log, folder ? folder : keeper->folder, err);
+}
+
 static int start(struct keeper *keeper, struct error *err)
 {
     keeper->lock =
@@ -148,7 +151,7 @@ static int start(struct keeper *keeper, struct error *err)
     if (result == 0)
         result = write_config(keeper, err);
     if (result == 0)
-        result = output_log_open(&keeper->log, keeper->folder, err);
+        result = open_log(keeper, err);
     if (result == 0)
         result = keeper->listening = state_listen(keeper->folder, err);
     if (result >= 0)
@@ -202,6 +205,7 @@ char *keeper_status(struct keeper *keeper)
         (json_int_t)keeper->network.sent);
     json_object_update_new(json, more);
     json_object_update_new(json, usage_to_json(keeper));
+    start_command_describe(keeper, json);
     char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     return text;
@@ -324,6 +328,14 @@ static int watch_everything(struct keeper *keeper, struct error *err)
     return result < 0 ? result : egress_start(keeper, err);
 }
 
+/* The owner hears of the start when the command runs. */
+static void on_command_begun(struct keeper *keeper, const struct error *failure)
+{
+    client_answer_owner(keeper, START_STREAM, failure);
+    if (failure)
+        keeper_end(keeper, failure->code, failure->message);
+}
+
 static void enclose(void *machine)
 {
     machine_enclose(machine);
@@ -334,10 +346,13 @@ static void greet_owner(struct keeper *keeper, const struct buf *early)
     cleanup_free char *status = keeper_status(keeper);
     cleanup_buf struct buf frames = {0};
     outcome_append(&frames, START_STREAM, &(struct outcome){.status = status});
-    if (send(keeper->owner, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL) < 0)
+    if (!keeper->config.start &&
+        send(keeper->owner, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL) < 0)
         log_info("the owner did not wait for the start");
     keeper->is_enclosing = uv_thread_create(&keeper->enclosing, enclose, keeper->machine) == 0;
     client_add(keeper, keeper->owner, true, early);
+    if (keeper->config.start && !keeper->ending)
+        start_command_run(keeper, on_command_begun);
 }
 
 int keeper_main(int owner_socket)

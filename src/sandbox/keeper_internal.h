@@ -4,6 +4,7 @@
 #include <uv.h>
 
 #include "engine/engine.h"
+#include "proto/outcome.h"
 #include "proto/protocol.h"
 #include "sandbox/config.h"
 #include "sandbox/link.h"
@@ -53,6 +54,15 @@ struct network {
     char piece[65536]; /* being read */
 };
 
+/* What the settings have as `start`. */
+struct start_command {
+    void (*begun)(struct keeper *keeper, const struct error *failure); /* NULL: was told */
+    uint64_t pid;                                                      /* 0: none */
+    bool ended;
+    enum verdict verdict;
+    int exit_code, signal;
+};
+
 struct client {
     struct link link;
     struct keeper *keeper;
@@ -73,6 +83,7 @@ struct keeper {
     unsigned active;                           /* routes in use and not parked */
     struct network network;
     struct output_log log;
+    struct start_command command;
     int listening; /* socket */
     uv_poll_t listener;
     uv_poll_t machine_exit;
@@ -116,6 +127,8 @@ void route_end_all(struct keeper *keeper, const struct error *reason);
 
 /* keeper_client.c */
 void client_add(struct keeper *keeper, int fd, bool is_owner, const struct buf *early);
+/* Answers the owner's OP_START, if there is an owner still. */
+void client_answer_owner(struct keeper *keeper, uint32_t stream, const struct error *failure);
 void client_fail(struct client *client, uint32_t stream, const struct error *err);
 
 /* keeper.c */

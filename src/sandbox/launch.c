@@ -73,7 +73,7 @@ static _Noreturn void become_keeper(int socket, const char *name)
     _exit(keeper_main(OWNER_FD));
 }
 
-static int send_settings(int fd, const struct sandbox_config *config, struct error *err)
+int launch_begin(int connection, const struct sandbox_config *config, struct error *err)
 {
     json_t *json = sandbox_config_to_json(config);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
@@ -84,13 +84,13 @@ static int send_settings(int fd, const struct sandbox_config *config, struct err
         return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
     frame_append(&frames, LAUNCH_STREAM, FRAME_OPEN, OP_START, buf_data(&fields),
                  buf_length(&fields));
-    ssize_t sent = send(fd, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
+    ssize_t sent = send(connection, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
     if (sent != (ssize_t)buf_length(&frames))
         return error_set(err, ERROR_IO, "cannot reach the new keeper");
     return 0;
 }
 
-int launch_keeper(const struct sandbox_config *config, struct error *err)
+int launch_fork(const char *name, struct error *err)
 {
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) < 0)
@@ -98,11 +98,17 @@ int launch_keeper(const struct sandbox_config *config, struct error *err)
     cleanup_fd int ours = sockets[0], theirs = sockets[1];
     pid_t child = fork();
     if (child == 0)
-        become_keeper(theirs, config->name);
+        become_keeper(theirs, name);
     if (child < 0)
         return error_errno(err, errno, "cannot start a keeper");
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
     }
-    int result = send_settings(ours, config, err);
-    return result < 0 ? result : steal_fd(&ours);
+    return steal_fd(&ours);
+}
+
+int launch_keeper(const struct sandbox_config *config, struct error *err)
+{
+    cleanup_fd int connection = launch_fork(config->name, err);
+    int result = connection < 0 ? connection : launch_begin(connection, config, err);
+    return result < 0 ? result : steal_fd(&connection);
 }

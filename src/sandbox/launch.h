@@ -18,4 +18,8 @@ int launch_prepare(const struct sandbox_config *config, struct error *err);
  */
 int launch_keeper(const struct sandbox_config *config, struct error *err);
 
+/* The two halves of it: a keeper that waits for its settings, and the settings for it. */
+int launch_fork(const char *name, struct error *err);
+int launch_begin(int connection, const struct sandbox_config *config, struct error *err);
+
 #define LAUNCH_STREAM 1

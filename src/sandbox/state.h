@@ -33,6 +33,9 @@ int state_list(const char *namespace, struct state_entry **entries, size_t *coun
                struct error *err);
 void state_list_free(struct state_entry *entries, size_t count);
 
+/* The settings of one that has a keeper, as JSON for json_decref; NULL: there is none. */
+json_t *state_settings(const char *namespace, const char *name);
+
 /* Connects to a keeper. ERROR_NOT_FOUND when there is no such sandbox. */
 int state_connect(const char *namespace, const char *name, struct error *err);
 /* Makes the socket in the folder and listens on it. */

@@ -88,3 +88,239 @@ setup() {
     assert_equal "$status" 0
     assert_contains "$stderr" 'Sandboxfile:4:5: the key "colour" is not known'
 }
+
+# ---- running --------------------------------------------------------------------------------------
+
+# A project whose sandboxes say what they do.
+make_shop() {
+    cat >Sandboxfile <<'END'
+sandboxes:
+  web:
+    image: python
+    depends_on: [db]
+    envs: [WHO=web]
+    scripts:
+      start: echo "$WHO starts"; exec sleep 1000
+      test: echo "testing $1 of $#"
+  db:
+    image: python
+    ports: ["0:5432"]
+    workdir: /tmp
+    command: [sh, -c, "echo db begins; sleep 0.3; exec python3 -m http.server 5432"]
+END
+}
+
+# Nothing of the project runs, whatever a test did.
+teardown() {
+    [ ! -e Sandboxfile ] || msb down >&2 || true
+    [ -n "$BATS_TEST_COMPLETED" ] || msb stop --all >&2
+}
+
+state_of() {
+    msb status --json | python3 -c '
+import json, sys
+print(*[box.get(sys.argv[2]) for box in json.load(sys.stdin) if box["name"] == sys.argv[1]])' "$@"
+}
+
+@test "run takes the line, the named script, start, the command, the shell, in this order" {
+    cat >Sandboxfile <<'END'
+sandboxes:
+  all: {image: python, shell: bash, command: [echo, command], scripts: {start: echo start $1, other: 'echo other $0 $1'}}
+  command: {image: python, command: [echo, command]}
+  line: {image: python, command: echo line}
+  shell: {image: python, shell: bash}
+  nothing: {image: python}
+END
+    run --separate-stderr msb run all -- one
+    assert_equal "$output" "start one"
+    run --separate-stderr msb run all~other -- one
+    assert_equal "$output" "other other one"
+    run --separate-stderr msb r all~other --exec 'echo exec' -- one two
+    assert_equal "$output" "exec one two"
+    run --separate-stderr msb run command -- one
+    assert_equal "$output" "command one"
+    run --separate-stderr msb run line
+    assert_equal "$output" "line"
+    run --separate-stderr msb run shell -- -c 'echo $BASH; exit 7'
+    assert_equal "$output" "/usr/bin/bash"
+    assert_equal "$status" 7
+    run --separate-stderr msb run nothing
+    assert_refused 1 "the sandbox nothing has nothing to run"
+    run --separate-stderr msb run all~missing
+    assert_refused 1 'has no script "missing"'
+    run --separate-stderr msb run nobody
+    assert_refused 1 'has no sandbox "nobody"'
+    assert_nothing_left
+}
+
+@test "settings of the file are those of the sandbox" {
+    mkdir data
+    echo hello >data/file
+    printf '# of the shop\nFROM_FILE=file\nBOTH=file\n' >settings.env
+    cat >Sandboxfile <<'END'
+sandboxes:
+  box:
+    image: microsandbox/python
+    memory: 300
+    volumes: ["./data:/data:ro"]
+    env_files: [settings.env]
+    envs: [BOTH=list]
+    workdir: /data
+    scripts:
+      start: pwd; cat file; echo $FROM_FILE $BOTH; touch x 2>/dev/null || echo read-only; hostname
+END
+    cd /
+    run --separate-stderr msb run box --file "$OLDPWD"
+    cd "$OLDPWD"
+    assert_equal "$output" $'/data\nhello\nfile list\nread-only\nbox'
+    rm settings.env
+    run --separate-stderr msb run box
+    assert_refused 125 "Sandboxfile:2:3: the sandbox box: "
+    assert_contains "$stderr" settings.env
+}
+
+@test "up starts in order and returns when all are ready, down stops them" {
+    make_shop
+    run --separate-stderr msb up --detach
+    assert_equal "$status" 0
+    assert_contains "${lines[0]}" "started db, ports "
+    assert_equal "${lines[1]}" "started web"
+    port=$(sed -n 's/started db, ports \([0-9]*\):5432/\1/p' <<<"$output")
+    curl --silent --fail --max-time 10 "http://127.0.0.1:$port/" >index
+    run --separate-stderr msb up --detach
+    assert_equal "$output" $'db runs already\nweb runs already'
+    assert_equal "$(state_of web start_state)" running
+    run --separate-stderr msb run web~test -- a b
+    assert_equal "$output" "testing a of 2"
+    run --separate-stderr msb run web
+    assert_refused 1 "the sandbox web runs already"
+    run --separate-stderr msb shell web -- -c 'echo $WHO'
+    assert_equal "$output" web
+    run --separate-stderr msb status
+    assert_contains "$output" "NAME  STATE    CPU"
+    run --separate-stderr msb down
+    assert_equal "$output" $'stopped web\nstopped db'
+    run --separate-stderr msb down
+    assert_equal "$output" ""
+    assert_equal "$(state_of web state)" stopped
+    assert_nothing_left
+}
+
+@test "up of one starts what it depends on, down of one leaves the rest" {
+    make_shop
+    echo '  other: {image: python}' >>Sandboxfile
+    run --separate-stderr msb up web --detach
+    assert_equal "${#lines[@]}" 2
+    run --separate-stderr msb down web other
+    assert_equal "$output" $'stopped web\nother does not run'
+    assert_equal "$(state_of db state)" running
+    run --separate-stderr msb down nobody
+    assert_refused 1 'has no sandbox "nobody"'
+}
+
+@test "up in front shows the output with names and stops all at the end" {
+    cat >Sandboxfile <<'END'
+sandboxes:
+  long: {image: python, command: [sh, -c, 'echo one; echo two >&2; sleep 0.3; printf three; exit 4']}
+  s: {image: python, command: [echo, short]}
+END
+    run --separate-stderr msb up
+    assert_equal "$status" 4
+    assert_contains "$output" "long | one"
+    assert_contains "$output" "s    | short"
+    assert_contains "$output" $'long | three\nlong ended with exit code 4'
+    assert_contains "$stderr" "long | two"
+    assert_nothing_left
+}
+
+@test "an interrupt stops everything that up has started" {
+    make_shop
+    "$MSB" up >out 2>&1 &
+    within 20 grep -q 'web | web starts' out
+    kill -INT $!
+    code=0
+    wait $! || code=$?
+    assert_equal "$code" 130
+    assert_nothing_left
+}
+
+@test "up that is killed takes its sandboxes with it" {
+    make_shop
+    "$MSB" up >out 2>&1 &
+    within 20 grep -q 'web | web starts' out
+    kill -KILL $!
+    assert_nothing_left
+}
+
+@test "when one cannot be started, the others are stopped again" {
+    make_shop
+    cat >>Sandboxfile <<'END'
+  broken: {image: python, depends_on: [db], command: [/no/such/program]}
+END
+    run --separate-stderr msb up --detach
+    assert_equal "$status" 125
+    assert_contains "$stderr" "msb: broken: "
+    assert_contains "$stderr" "/no/such/program"
+    assert_nothing_left
+}
+
+@test "a command that ends before its port is there is a failure" {
+    cat >Sandboxfile <<'END'
+sandboxes:
+  deaf: {image: python, ports: ["0:80"], command: [sh, -c, 'echo cannot; exit 9']}
+END
+    run --separate-stderr msb up --detach
+    assert_equal "$status" 125
+    assert_contains "$stderr" "deaf: its start command ended with exit code 9 before port 80"
+    assert_contains "$stderr" "msb log deaf"
+    assert_nothing_left
+    assert_equal "$(msb log deaf)" cannot
+}
+
+@test "a port that is taken is told with the sandbox and the remedy" {
+    cat >Sandboxfile <<'END'
+sandboxes:
+  one: {image: python, ports: ["0:80"]}
+END
+    msb up --detach
+    port=$(state_of one ports | grep -o "'host': [0-9]*" | tr -dc 0-9)
+    echo "  two: {image: python, ports: ['$port:80']}" >>Sandboxfile
+    run --separate-stderr msb up --detach
+    assert_equal "$status" 125
+    assert_contains "$stderr" "two: port $port of 127.0.0.1 cannot be published"
+    assert_contains "$stderr" "choose another port"
+    assert_equal "$(state_of one state)" running
+}
+
+@test "log shows the run, its last lines, and what is added" {
+    cat >Sandboxfile <<'END'
+sandboxes:
+  talker: {image: python, command: [sh, -c, 'seq 1 5; until [ -e /tmp/go ]; do sleep 0.05; done; echo six; sleep 1000']}
+END
+    run --separate-stderr msb log talker
+    assert_refused 1 "the sandbox talker has not run yet"
+    msb up --detach
+    within 10 grep -q 5 <(msb log talker)
+    assert_equal "$(msb log talker --tail 2)" $'4\n5'
+    "$MSB" log talker --tail 1 --follow >out &
+    within 10 grep -q 5 out
+    msb run talker --exec 'touch /tmp/go'
+    within 10 grep -q six out
+    msb down
+    wait $!
+    assert_equal "$(cat out)" $'5\nsix'
+    assert_equal "$(msb log talker --follow)" $'1\n2\n3\n4\n5\nsix'
+    run --separate-stderr msb log nobody
+    assert_refused 1 'has no sandbox "nobody"'
+}
+
+@test "run --detach goes on by itself" {
+    make_shop
+    run --separate-stderr msb run web~test --detach
+    assert_equal "$output" "started web"
+    within 10 test "$(msb log web)" = "testing  of 0"
+    assert_equal "$(state_of web start_exit_code)" 0
+    assert_contains "$(msb status)" "running, ended with 0"
+    run --separate-stderr msb run web --detach --exec 'echo again'
+    assert_equal "$status" 0
+}
