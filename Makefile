@@ -83,7 +83,7 @@ BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev l
                  libarchive-dev libssl-dev libhttp-parser-dev libsqlite3-dev libyaml-dev \
                  libcurl4-openssl-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap
-TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux iproute2
+TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl procps util-linux bsdutils iproute2 zsh groff
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
 quickstart:
@@ -146,6 +146,11 @@ bench: all
 
 install: all
 	install -D -m 0755 build/msb $(DESTDIR)$(PREFIX)/bin/msb
+	build/msb help --man | install -D -m 0644 /dev/stdin $(DESTDIR)$(PREFIX)/share/man/man1/msb.1
+	build/msb completion bash | install -D -m 0644 /dev/stdin \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/msb
+	build/msb completion zsh | install -D -m 0644 /dev/stdin \
+	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_msb
 
 clean:
 	rm -rf build build-san

@@ -35,11 +35,19 @@ struct arguments {
     char **command; /* what follows "--", NULL-terminated; NULL when there is no "--" */
 };
 
+/* What the words of a command name, for completion. */
+enum argument_kind {
+    ARGUMENT_OTHER,
+    ARGUMENT_PROJECT, /* sandboxes of the project */
+    ARGUMENT_SANDBOX, /* sandboxes that run */
+};
+
 struct command {
-    const char *name;             /* one word or two */
-    const char *alias;            /* another name of one word, or NULL */
-    const char *summary;          /* one line for the list of commands */
-    const char *usage;            /* what follows "msb" */
+    const char *name;    /* one word or two */
+    const char *alias;   /* another name of one word, or NULL */
+    const char *summary; /* one line for the list of commands */
+    const char *usage;   /* what follows "msb" */
+    enum argument_kind argument;
     const char *description;      /* paragraphs for --help */
     const char *examples;         /* lines for --help */
     const struct option *options; /* ends with a NULL name */
@@ -56,8 +64,9 @@ void command_help(const struct command *command);
 /* "msb: …" on stderr with the hint below; returns the exit code for it. */
 int report_error(const struct error *err, int exit_code);
 
-extern const struct command init_command, add_command, remove_command, list_command, run_command,
-    shell_command, up_command, down_command, apply_command, status_command, log_command,
-    exe_command, exec_command, prepare_command, ps_command, stop_command, contexts_command,
-    metrics_command, packages_command, doctor_command, version_command, server_start_command,
-    server_stop_command, server_status_command, server_keygen_command;
+extern const struct command init_command, add_command, remove_command, list_command, up_command,
+    down_command, apply_command, status_command, run_command, shell_command, log_command,
+    clean_command, install_command, uninstall_command, exe_command, exec_command, ps_command,
+    stop_command, contexts_command, metrics_command, packages_command, prepare_command,
+    doctor_command, completion_command, version_command, server_start_command, server_stop_command,
+    server_status_command, server_keygen_command;

@@ -4,3 +4,6 @@
 #include "cli/command.h"
 
 extern const struct command *const commands[]; /* ends with NULL */
+
+/* What msb is, and the variables that it heeds, a line each. */
+extern const char overview_text[], environment_text[];

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/title.h"
 #include "cli/commands.h"
+#include "cli/man.h"
 
 /* How many of the words name the command; 0: it is another one. */
 static int match(const struct command *command, int argc, char **argv)
@@ -37,19 +38,14 @@ static const struct command *find_command(int argc, char **argv, int *words)
 
 static void print_overview(FILE *to)
 {
-    fprintf(to, "Usage: msb COMMAND [OPTIONS]\n\n"
-                "Runs code that nobody trusts, in machines of its own that start in an instant.\n\n"
-                "Commands:\n");
+    fprintf(to, "Usage: msb COMMAND [OPTIONS]\n\n%s\nCommands:\n", overview_text);
     for (size_t i = 0; commands[i]; i++)
         fprintf(to, "  %-13s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(to, "\n\"msb COMMAND --help\" explains a command. A first run:\n"
-                "  msb exe python -c 'print(6*7)'\n\n"
-                "Environment:\n"
-                "  MSB_HOME    where kernels, images, templates and sandboxes are kept\n"
-                "              (~/.microsandbox)\n"
-                "  MSB_KERNEL  a kernel to use instead of Debian's\n"
-                "  MSB_QEMU    a QEMU to use instead of the one in PATH\n"
-                "  MSB_LOG     error, warn, info or debug: how much is told on stderr (warn)\n");
+    fprintf(to,
+            "\n\"msb COMMAND --help\" explains a command. A first run:\n"
+            "  msb exe python -c 'print(6*7)'\n\n"
+            "Environment:\n%s",
+            environment_text);
 }
 
 static int unknown_command(int argc, char **argv)
@@ -120,6 +116,10 @@ int main(int argc, char **argv)
     bool help = strcmp(argv[1], "help") == 0;
     if ((help && argc == 2) || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_overview(stdout);
+        return 0;
+    }
+    if (help && strcmp(argv[2], "--man") == 0) {
+        man_print();
         return 0;
     }
     argc -= help ? 2 : 1;

@@ -80,6 +80,7 @@ const struct command down_command = {
     .name = "down",
     .summary = "stop the sandboxes of the project",
     .usage = "down [NAME…] [OPTIONS]",
+    .argument = ARGUMENT_PROJECT,
     .description =
         "Stops the sandboxes of the project, or those named: the ones that others depend\n"
         "on last. Sandboxes that were taken out of the Sandboxfile and still run are\n"

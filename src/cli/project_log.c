@@ -74,6 +74,7 @@ const struct command log_command = {
     .name = "log",
     .summary = "show what a sandbox of the project has printed",
     .usage = "log NAME [OPTIONS]",
+    .argument = ARGUMENT_PROJECT,
     .description = "Shows what commands in the sandbox NAME printed in its present run, or in the\n"
                    "last one: the latest 8 to 16 MB of it.",
     .examples = "  msb log web --tail 20 --follow\n",

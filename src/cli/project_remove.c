@@ -53,6 +53,7 @@ const struct command remove_command = {
     .alias = "rm",
     .summary = "remove sandboxes from the project",
     .usage = "remove NAME…",
+    .argument = ARGUMENT_PROJECT,
     .description = "Takes sandboxes out of the Sandboxfile; the rest of it stays as it is. Those\n"
                    "that run go on until msb down or msb apply.",
     .examples = "  msb remove web\n",

@@ -169,6 +169,7 @@ const struct command run_command = {
     .alias = "r",
     .summary = "run a sandbox of the project, or a script of it",
     .usage = "run NAME[~SCRIPT] [OPTIONS] [-- ARGUMENT…]",
+    .argument = ARGUMENT_PROJECT,
     .description =
         "Starts the sandbox NAME of the Sandboxfile and runs in it the first there is of: the "
         "line\n"
@@ -218,6 +219,7 @@ const struct command shell_command = {
     .name = "shell",
     .summary = "open a shell in a sandbox of the project",
     .usage = "shell NAME [OPTIONS] [-- ARGUMENT…]",
+    .argument = ARGUMENT_PROJECT,
     .description =
         "Opens the shell of the sandbox NAME (sh unless the Sandboxfile says otherwise)\n"
         "in the sandbox that runs. If none runs, one is started for the shell alone and\n"

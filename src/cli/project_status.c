@@ -188,6 +188,7 @@ const struct command status_command = {
     .alias = "stat",
     .summary = "tell which sandboxes of the project run and what they use",
     .usage = "status [NAME…] [OPTIONS]",
+    .argument = ARGUMENT_PROJECT,
     .description = "Tells for each sandbox of the project whether it runs, how its start command\n"
                    "ended if it did, and what it uses. The load of the processor is that since\n"
                    "somebody last asked, in percent of one processor.",

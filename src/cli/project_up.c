@@ -97,10 +97,14 @@ static bool is_settled(const struct plan *plan)
 
 static int run_apply(const struct arguments *arguments)
 {
-    (void)arguments;
     struct error err;
     struct project project;
     struct plan plan = {0};
+    if (arguments->count) {
+        error_set(&err, ERROR_INVALID, "msb apply is for the whole file and takes no names");
+        error_hint(&err, "msb up NAME starts one");
+        return report_error(&err, EXIT_USAGE);
+    }
     cancel_install();
     if (options.quiet)
         progress_silence();
@@ -131,6 +135,7 @@ const struct command up_command = {
     .name = "up",
     .summary = "start the sandboxes of the project",
     .usage = "up [NAME…] [OPTIONS]",
+    .argument = ARGUMENT_PROJECT,
     .description =
         "Starts the sandboxes of the Sandboxfile, or those named and all they depend on, each "
         "when\n"

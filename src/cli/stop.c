@@ -104,6 +104,7 @@ const struct command stop_command = {
     .name = "stop",
     .summary = "end running sandboxes",
     .usage = "stop NAME… | --all",
+    .argument = ARGUMENT_SANDBOX,
     .description =
         "Ends sandboxes at once: their processes, memory and files are gone afterwards.\n"
         "Shared folders keep what was written to them.",

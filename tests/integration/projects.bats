@@ -324,3 +324,127 @@ END
     run --separate-stderr msb run web --detach --exec 'echo again'
     assert_equal "$status" 0
 }
+
+# ---- apply ----------------------------------------------------------------------------------------
+
+@test "apply starts, restarts and stops what the file asks for, and nothing a second time" {
+    make_shop
+    echo '  old: {image: python}' >>Sandboxfile
+    msb apply --detach
+    kept=$(state_of db keeper_pid)
+    run --separate-stderr msb apply --detach
+    assert_equal "$output" "nothing to do"
+    msb remove old
+    msb add new --image python
+    sed -i s/WHO=web/WHO=net/ Sandboxfile
+    run --separate-stderr msb up --detach
+    assert_contains "$output" 'web runs already, with other settings: "msb apply" restarts it'
+    run --separate-stderr msb apply --detach
+    assert_equal "$status" 0
+    assert_equal "$output" $'stopped web: its settings have changed\nstopped old: it is not in the file any more\nstarted web'
+    assert_equal "$(state_of db keeper_pid)" "$kept"
+    assert_contains "$(msb log web)" "net starts"
+    run --separate-stderr msb apply --detach
+    assert_equal "$output" "nothing to do"
+}
+
+@test "apply notices a changed start command and a changed environment file" {
+    echo A=1 >one.env
+    printf 'sandboxes:\n  box: {image: python, env_files: [one.env], command: [sleep, "1000"]}\n' >Sandboxfile
+    msb apply --detach
+    sed -i s/1000/2000/ Sandboxfile
+    run --separate-stderr msb apply --detach
+    assert_equal "$output" $'stopped box: its settings have changed\nstarted box'
+    echo A=2 >one.env
+    run --separate-stderr msb apply --detach
+    assert_equal "$output" $'stopped box: its settings have changed\nstarted box'
+}
+
+# ---- what stays, and what surrounds projects ------------------------------------------------------
+
+@test "clean removes the logs of what has ended, and stops what runs only with --force" {
+    make_shop
+    msb up --detach
+    run --separate-stderr msb clean web
+    assert_refused 1 "the sandbox web runs"
+    msb down web
+    run --separate-stderr msb clean web
+    assert_equal "$output" "cleaned web"
+    run --separate-stderr msb log web
+    assert_refused 1 "has not run yet"
+    run --separate-stderr msb clean
+    assert_refused 2 "which sandboxes"
+    run --separate-stderr msb clean --all --force
+    assert_equal "$output" "cleaned db"
+    assert_equal "$(state_of db state)" stopped
+}
+
+@test "an installed sandbox is a command that runs from anywhere" {
+    mkdir "it's here"
+    cd "it's here"
+    printf 'sandboxes:\n  tool: {image: python, scripts: {start: "echo $# $1; exit 5", other: echo other}}\n' >Sandboxfile
+    export HOME=$BATS_TEST_TMPDIR
+    run --separate-stderr msb install tool
+    assert_equal "$output" "$HOME/.local/bin/tool"
+    assert_contains "$stderr" "is not in PATH"
+    cd /
+    run --separate-stderr "$HOME/.local/bin/tool" 'one word' two
+    assert_equal "$output" "2 one word"
+    assert_equal "$status" 5
+    run --separate-stderr msb install tool~other --file "$OLDPWD" second
+    assert_equal "$("$HOME/.local/bin/second")" other
+    run --separate-stderr msb install tool~missing --file "$OLDPWD"
+    assert_refused 1 'has no script "missing"'
+    run --separate-stderr msb uninstall tool second
+    assert_equal "$status" 0
+    [ ! -e "$HOME/.local/bin/tool" ]
+    echo mine >"$HOME/.local/bin/tool"
+    run --separate-stderr msb uninstall tool
+    assert_refused 1 "was not made by msb install"
+    run --separate-stderr msb install tool --file "$OLDPWD"
+    assert_refused 1 "was not made by msb install"
+    cd "$OLDPWD"
+}
+
+complete_in_bash() {
+    PATH=$(dirname "$MSB"):$PATH bash -c '
+        . <(msb completion bash)
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _msb
+        echo "${COMPREPLY[@]}"' bash "$@"
+}
+
+@test "bash completes commands, options and names" {
+    msb init
+    msb add web worker db --image python
+    assert_equal "$(complete_in_bash msb unin)" uninstall
+    assert_equal "$(complete_in_bash msb server sto)" stop
+    assert_equal "$(complete_in_bash msb add --dep)" --depends-on
+    assert_equal "$(complete_in_bash msb rm w)" "web worker"
+}
+
+@test "zsh understands its completion" {
+    msb completion zsh >_msb
+    zsh -n _msb
+    zsh -f -c 'autoload -Uz compinit; compinit -u -D; . ./_msb; [ "$_comps[msb]" = _msb ]'
+    run --separate-stderr msb completion fish
+    assert_refused 2 "which shell"
+}
+
+@test "the manual page has every command and no mistakes" {
+    msb help --man >msb.1
+    run groff -K utf8 -man -ww -z -Tutf8 msb.1
+    assert_equal "$output" ""
+    for command in $(msb --help | sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+        grep -q "^\.SS msb $command" msb.1
+    done
+}
+
+@test "there are no colours but on terminals" {
+    printf 'sandboxes:\n  a: {image: python, command: [echo, hello]}\n' >Sandboxfile
+    run script --quiet --command "$MSB up" /dev/null
+    assert_contains "$output" $'\033[36ma |\033[0m hello'
+    NO_COLOR=1 run script --quiet --command "$MSB up" /dev/null
+    assert_contains "$output" "a | hello"
+    [[ $output != *$'\033['* ]]
+}
