@@ -21,6 +21,7 @@ struct adoption {
     char *cwd;
     char *user;
     char **volumes;
+    char **hosts;
     struct limits limits;
 };
 
@@ -31,6 +32,7 @@ static void free_adoption(struct adoption *adoption)
     free(adoption->cwd);
     free(adoption->user);
     strv_free(adoption->volumes);
+    strv_free(adoption->hosts);
 }
 
 static int take_field(void *owner, const struct field *field, struct error *err)
@@ -53,6 +55,8 @@ static int take_field(void *owner, const struct field *field, struct error *err)
         return field_append_text(field, &adoption->env, err);
     case TAG_VOLUME:
         return field_append_text(field, &adoption->volumes, err);
+    case TAG_HOST:
+        return field_append_text(field, &adoption->hosts, err);
     default:
         return limits_take(&adoption->limits, field, err);
     }
@@ -75,7 +79,7 @@ static int change_machine(const struct adoption *adoption, struct error *err)
     if (adoption->realtime_us)
         result = machine_set_clock(adoption->realtime_us, err);
     if (result == 0)
-        result = identity_set(adoption->name, adoption->entropy, err);
+        result = identity_set(adoption->name, adoption->hosts, adoption->entropy, err);
     for (char **at = adoption->volumes; result == 0 && at && *at; at++)
         result = machine_mount_volume(*at, err);
     return result;
@@ -84,7 +88,7 @@ static int change_machine(const struct adoption *adoption, struct error *err)
 /* Whoever made the jail has mounted its volumes; its clock is the host's. */
 static int settle_in_jail(const struct adoption *adoption, struct error *err)
 {
-    int result = identity_set(adoption->name, adoption->entropy, err);
+    int result = identity_set(adoption->name, adoption->hosts, adoption->entropy, err);
     privileges_settle();
     return result;
 }

@@ -5,6 +5,7 @@
  *   images/                  blobs/DIGEST.erofs and refs/NAME.json
  *   templates/KEY/           booted, warmed, snapshotted machines
  *   sandboxes/NAMESPACE/NAME/  the state folder of one sandbox, locked by its keeper
+ *   logs/NAMESPACE/NAME/     what the sandboxes of projects printed
  *   tmp/                     work in progress; each entry is locked by whoever makes it
  */
 #pragma once

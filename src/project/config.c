@@ -98,14 +98,6 @@ static void set_text(char **target, const char *text)
     *target = xstrdup(text);
 }
 
-static int refuse_group(const struct project_sandbox *sandbox, struct error *err)
-{
-    if (!sandbox->scope || strcmp(sandbox->scope, "group") != 0)
-        return 0;
-    error_set(err, ERROR_INVALID, "the scope \"group\" is not there yet");
-    return error_hint(err, "use none or public");
-}
-
 char *project_log_folder(const char *namespace, const char *name)
 {
     return home_path("logs/%s/%s", namespace, name);
@@ -130,11 +122,11 @@ int project_config(const struct project *project, const struct project_sandbox *
         config->cpus = sandbox->cpus;
     if (sandbox->disk_mb)
         config->disk_mb = sandbox->disk_mb;
-    int result = refuse_group(sandbox, err);
-    if (result == 0)
-        result = add_lists(project, sandbox, config, err);
+    int result = add_lists(project, sandbox, config, err);
     if (result == 0)
         result = sandbox_config_set_egress(config, is_open ? "public" : "none", err);
+    if (result == 0)
+        result = project_add_peers(project, sandbox, config, err);
     if (result == 0)
         result = sandbox_config_check(config, err);
     return result < 0 ? wrong(project, sandbox, err) : 0;

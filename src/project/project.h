@@ -64,6 +64,10 @@ char *project_namespace(const struct project *project);
 int project_config(const struct project *project, const struct project_sandbox *sandbox,
                    struct sandbox_config *config, struct error *err);
 
+/* The ports of others of its groups; for project_config. */
+int project_add_peers(const struct project *project, const struct project_sandbox *sandbox,
+                      struct sandbox_config *config, struct error *err);
+
 /* What is asked for beyond the name of a sandbox. */
 struct project_wish {
     const char *exec;   /* a line for the shell, or NULL */

@@ -44,7 +44,7 @@ enum operation {
     OP_PROCESS_INPUT,  /* PID, CLOSE; what comes on CHANNEL_STDIN goes to its stdin */
     /* TCP: bytes go in on CHANNEL_STDIN and come out on CHANNEL_STDOUT */
     OP_CONNECT, /* PORT: a connection to that port inside */
-    OP_ACCEPT,  /* PORT: waits for somebody inside to connect to it; EVENT then */
+    OP_ACCEPT,  /* PORT, ADDRESS: waits for somebody inside to connect to it; EVENT then */
     OP_METRICS, /* END carries STATUS, a JSON object */
     /* answered by the keeper */
     OP_START = 64, /* first on the owner's connection: CONFIG; ends when the sandbox is ready */
@@ -121,4 +121,6 @@ enum tag {
     TAG_PROCESSES,    /* number, in ADOPT: how many there may be at once */
     TAG_OPEN_FILES,   /* number, in ADOPT: how many each process may have open */
     TAG_KILLED,       /* text, in END: the process that was killed for want of memory */
+    TAG_ADDRESS,      /* number, in ACCEPT: one of 127.0.0.0/8; absent: 127.0.0.1 */
+    TAG_HOST,         /* text, in ADOPT: a line for /etc/hosts */
 };

@@ -53,6 +53,7 @@ struct sandbox_config {
     size_t volume_count;
     struct sandbox_port *ports;
     size_t port_count;
+    char **peers;  /* NAME:PORT, ports of others of its namespace that it may connect to; or NULL */
     char **egress; /* where the inside may connect to, as in egress_policy.h; NULL: nowhere */
     unsigned cpus;
     unsigned memory_mb;

@@ -21,6 +21,7 @@
 #include "proto/outcome.h"
 #include "sandbox/egress.h"
 #include "sandbox/keeper_internal.h"
+#include "sandbox/peers.h"
 #include "sandbox/publish.h"
 #include "sandbox/start_command.h"
 #include "sandbox/state.h"
@@ -125,6 +126,7 @@ static int adopt(struct keeper *keeper, struct error *err)
             "%zu:%s:%s", i, config->volumes[i].read_only ? "ro" : "rw", config->volumes[i].guest);
         fields_add_text(&fields, TAG_VOLUME, text);
     }
+    peers_add_hosts(keeper, &fields);
     int result = agent_call(machine_agent(keeper->machine), OP_ADOPT, &fields, ADOPT_MS, err);
     if (result == 0)
         return 0;
@@ -325,7 +327,9 @@ static int watch_everything(struct keeper *keeper, struct error *err)
         uv_timer_start(&keeper->lifetime, on_lifetime, keeper->config.lifetime_ms, 0);
     keeper_touch(keeper);
     result = publish_start(keeper, err);
-    return result < 0 ? result : egress_start(keeper, err);
+    if (result == 0)
+        result = egress_start(keeper, err);
+    return result < 0 ? result : peers_start(keeper, err);
 }
 
 /* The owner hears of the start when the command runs. */

@@ -196,13 +196,19 @@ static bool has_keeper(const char *folder)
     return lock < 0 && err.code == ERROR_BUSY;
 }
 
+json_t *state_read_settings(const char *namespace, const char *name)
+{
+    cleanup_free char *folder = folder_of(namespace, name);
+    cleanup_free char *path = xasprintf("%s/config.json", folder);
+    return json_load_file(path, 0, NULL);
+}
+
 json_t *state_settings(const char *namespace, const char *name)
 {
     cleanup_free char *folder = folder_of(namespace, name);
     if (!has_keeper(folder))
         return NULL;
-    cleanup_free char *path = xasprintf("%s/config.json", folder);
-    json_t *json = json_load_file(path, 0, NULL);
+    json_t *json = state_read_settings(namespace, name);
     /* It has just begun. */
     return json ? json : json_object();
 }

@@ -35,6 +35,8 @@ void state_list_free(struct state_entry *entries, size_t count);
 
 /* The settings of one that has a keeper, as JSON for json_decref; NULL: there is none. */
 json_t *state_settings(const char *namespace, const char *name);
+/* The same without asking whether there is a keeper still. */
+json_t *state_read_settings(const char *namespace, const char *name);
 
 /* Connects to a keeper. ERROR_NOT_FOUND when there is no such sandbox. */
 int state_connect(const char *namespace, const char *name, struct error *err);

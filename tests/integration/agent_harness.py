@@ -22,7 +22,8 @@ TAGS = (
     "version kernel arg env cwd user timeout_ms pty rows cols term language entropy realtime_us "
     "name volume config signal cancel pid verdict exit_code duration_us error_code message hint "
     "state_lost status path target offset length mode append parents recursive depth limit "
-    "context count keep detach close port output_limit output_bytes processes open_files killed"
+    "context count keep detach close port output_limit output_bytes processes open_files killed "
+    "address host"
 ).split()
 NUMBER = {name: index + 1 for index, name in enumerate(TAGS)}
 NUMERIC = {"version", "pid", "exit_code", "signal", "duration_us", "state_lost", "count", "output_bytes",

@@ -448,3 +448,48 @@ complete_in_bash() {
     assert_contains "$output" "a | hello"
     [[ $output != *$'\033['* ]]
 }
+
+# ---- groups ---------------------------------------------------------------------------------------
+
+@test "the example of the documentation works" {
+    cp -r "$REPOSITORY/examples/shop/." .
+    awk '/^```yaml/ { on = 1; next } /^```/ { on = 0 } on' "$REPOSITORY/docs/projects.md" | cmp - Sandboxfile
+    run --separate-stderr msb up --detach
+    assert_equal "$status" 0
+    port=$(sed -n 's/started web, ports \([0-9]*\):8000/\1/p' <<<"$output")
+    assert_equal "$(curl --silent --max-time 20 "http://127.0.0.1:$port/")" "visitor 1"
+    assert_equal "$(msb run web~test)" "visitor 2"
+    assert_contains "$(msb log web)" '"GET / HTTP/1.1" 200'
+    run --separate-stderr msb down
+    assert_equal "$output" $'stopped web\nstopped db'
+    assert_nothing_left
+}
+
+@test "only those of a group are reached, and only at their ports" {
+    cat >Sandboxfile <<'END'
+sandboxes:
+  server: {image: python, groups: {g: {}}, scope: none, ports: ["0:80"], command: [sh, -c, 'python3 -m http.server 81 & exec python3 -m http.server 80']}
+  friend: {image: python, groups: {g: {}}, scope: group}
+  stranger: {image: python, scope: group}
+END
+    msb up --detach
+    ask='python3 -c "import socket, sys; socket.create_connection((\"server\", int(sys.argv[1])), 5).close()"'
+    msb run friend --exec "$ask 80"
+    run msb run friend --exec "$ask 81"
+    assert_contains "$output" "Connection refused"
+    run msb run stranger --exec "$ask 80"
+    assert_contains "$output" "gaierror"
+    run msb run server --exec 'cat /etc/hosts'
+    [[ $output != *friend* ]]
+}
+
+@test "a connection ends when the other does not run, and works when it is there again" {
+    cp -r "$REPOSITORY/examples/shop/." .
+    msb up --detach
+    msb down db
+    ask='python3 -c "import urllib.request as u; print(u.urlopen(\"http://db:5432\").read().decode())"'
+    run --separate-stderr msb run web --exec "$ask"
+    assert_equal "$status" 1
+    msb up --detach
+    assert_equal "$(msb run web --exec "$ask")" 1
+}

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "project/project.h"
@@ -280,6 +281,80 @@ static void settings_follow_from_the_file(void **state)
     unlink(environment);
 }
 
+static void assert_command(const struct project *project, size_t i, const char *exec,
+                           const char *script, const char *expected)
+{
+    struct error err;
+    cleanup_buf struct buf text = {0};
+    char *args[] = {(char[]){"x"}, NULL};
+    struct project_wish wish = {.exec = exec, .script = script, .args = args};
+    cleanup_strv char **command = project_command(project, &project->sandboxes[i], &wish, &err);
+    for (size_t at = 0; command && command[at]; at++)
+        buf_printf(&text, "[%s]", command[at]);
+    assert_string_equal(command ? buf_text(&text) : err.message, expected);
+}
+
+static void commands_have_an_order(void **state)
+{
+    (void)state;
+    struct error err;
+    struct project project;
+    assert_int_equal(load("sandboxes:\n"
+                          "  a: {image: x, shell: bash, command: [c], scripts: {start: s, t: u}}\n"
+                          "  b: {image: x, shell: bash, command: [c, d]}\n"
+                          "  c: {image: x, shell: bash}\n"
+                          "  d: {image: x}\n",
+                          &project, &err),
+                     0);
+    assert_command(&project, 0, "ls", "t", "[bash][-c][ls \"$@\"][sh][x]");
+    assert_command(&project, 0, NULL, "t", "[bash][-c][u][t][x]");
+    assert_command(&project, 0, NULL, NULL, "[bash][-c][s][start][x]");
+    assert_command(&project, 1, NULL, NULL, "[c][d][x]");
+    assert_command(&project, 2, NULL, NULL, "[bash][x]");
+    assert_null(project_start_command(&project.sandboxes[2]));
+    struct project_wish none = {0};
+    assert_null(project_command(&project, &project.sandboxes[3], &none, &err));
+    assert_non_null(strstr(err.message, "Sandboxfile:5:3: the sandbox d has nothing to run"));
+    project_free(&project);
+}
+
+static void assert_peers(const struct project *project, size_t i, const char *expected)
+{
+    struct error err;
+    struct sandbox_config config;
+    cleanup_buf struct buf text = {0};
+    sandbox_config_init(&config);
+    int result = project_add_peers(project, &project->sandboxes[i], &config, &err);
+    for (size_t at = 0; config.peers && config.peers[at]; at++)
+        buf_printf(&text, "%s%s", at ? " " : "", config.peers[at]);
+    assert_string_equal(result < 0 ? err.message : buf_text(&text), expected);
+    sandbox_config_free(&config);
+}
+
+static void groups_reach_their_own(void **state)
+{
+    (void)state;
+    struct error err;
+    struct project project;
+    assert_int_equal(load("sandboxes:\n"
+                          "  a: {image: x, groups: {one: {}, two: {}}}\n"
+                          "  b: {image: x, groups: {one: {}}, ports: ['1:80', '2:80', '0:443']}\n"
+                          "  c: {image: x, groups: {two: {}}, scope: none, ports: ['22']}\n"
+                          "  d: {image: x, scope: group, ports: ['127.0.0.1:0:99']}\n"
+                          "  e: {image: x, scope: group}\n"
+                          "  f: {image: x, ports: ['7']}\n"
+                          "  g: {image: x, scope: group, ports: ['5:99']}\n",
+                          &project, &err),
+                     0);
+    assert_peers(&project, 0, "b:80 b:443 c:22");
+    assert_peers(&project, 1, "");
+    assert_peers(&project, 2, "");
+    assert_peers(&project, 3, "it has the same port 99 inside as g, which it may reach");
+    assert_peers(&project, 4, "d:99 g:99");
+    assert_peers(&project, 5, "");
+    project_free(&project);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +366,8 @@ int main(void)
         cmocka_unit_test(a_sandbox_is_taken_out_with_its_lines),
         cmocka_unit_test(values_survive_being_written),
         cmocka_unit_test(settings_follow_from_the_file),
+        cmocka_unit_test(commands_have_an_order),
+        cmocka_unit_test(groups_reach_their_own),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
