@@ -19,6 +19,21 @@ static bool is_first_of_its_word(size_t i)
     return true;
 }
 
+/* The first of those with two words stands for them all. */
+static bool begins_a_pair(size_t i)
+{
+    return strchr(commands[i]->name, ' ') && is_first_of_its_word(i);
+}
+
+static void print_second_words(size_t i)
+{
+    size_t length = strcspn(commands[i]->name, " ") + 1;
+    for (size_t j = i; commands[j]; j++) {
+        if (strncmp(commands[j]->name, commands[i]->name, length) == 0)
+            printf(" %s", commands[j]->name + length);
+    }
+}
+
 /* ---- bash ------------------------------------------------------------------------------------ */
 
 static void print_bash_words(void)
@@ -45,6 +60,22 @@ static void print_bash_command(const struct command *command)
     printf("        ;;\n");
 }
 
+static void print_bash_second(size_t i)
+{
+    if (!begins_a_pair(i))
+        return;
+    printf("    if [ \"$command\" = %.*s ]; then\n"
+           "        if [ \"$COMP_CWORD\" -eq 2 ]; then\n"
+           "            COMPREPLY=($(compgen -W '",
+           (int)strcspn(commands[i]->name, " "), commands[i]->name);
+    print_second_words(i);
+    printf("' -- \"$word\"))\n"
+           "            return\n"
+           "        fi\n"
+           "        command=\"$command ${COMP_WORDS[2]}\"\n"
+           "    fi\n");
+}
+
 static void print_bash(void)
 {
     printf("# bash completion for msb, made by: msb completion bash\n"
@@ -57,24 +88,8 @@ static void print_bash(void)
     printf("' -- \"$word\"))\n"
            "        return\n"
            "    fi\n");
-    for (size_t i = 0; commands[i]; i++) {
-        size_t length = strcspn(commands[i]->name, " ");
-        if (!commands[i]->name[length] || !is_first_of_its_word(i))
-            continue;
-        printf("    if [ \"$command\" = %.*s ]; then\n"
-               "        if [ \"$COMP_CWORD\" -eq 2 ]; then\n"
-               "            COMPREPLY=($(compgen -W '",
-               (int)length, commands[i]->name);
-        for (size_t j = i; commands[j]; j++) {
-            if (strncmp(commands[j]->name, commands[i]->name, length + 1) == 0)
-                printf("%s ", commands[j]->name + length + 1);
-        }
-        printf("' -- \"$word\"))\n"
-               "            return\n"
-               "        fi\n"
-               "        command=\"$command ${COMP_WORDS[2]}\"\n"
-               "    fi\n");
-    }
+    for (size_t i = 0; commands[i]; i++)
+        print_bash_second(i);
     printf("    case $command in\n");
     for (size_t i = 0; commands[i]; i++)
         print_bash_command(commands[i]);
@@ -130,6 +145,24 @@ static void print_zsh_command(const struct command *command)
                                                    : "_files");
 }
 
+static void print_zsh_second(size_t i)
+{
+    if (!begins_a_pair(i))
+        return;
+    printf("    if [[ $command == %.*s ]]; then\n"
+           "        if (( CURRENT == 2 )); then\n"
+           "            compadd --",
+           (int)strcspn(commands[i]->name, " "), commands[i]->name);
+    print_second_words(i);
+    printf("\n"
+           "            return\n"
+           "        fi\n"
+           "        command=\"$command $words[2]\"\n"
+           "        shift words\n"
+           "        (( CURRENT-- ))\n"
+           "    fi\n");
+}
+
 static void print_zsh(void)
 {
     printf("#compdef msb\n"
@@ -154,26 +187,8 @@ static void print_zsh(void)
            "    fi\n"
            "    shift words\n"
            "    (( CURRENT-- ))\n");
-    for (size_t i = 0; commands[i]; i++) {
-        size_t length = strcspn(commands[i]->name, " ");
-        if (!commands[i]->name[length] || !is_first_of_its_word(i))
-            continue;
-        printf("    if [[ $command == %.*s ]]; then\n"
-               "        if (( CURRENT == 2 )); then\n"
-               "            compadd --",
-               (int)length, commands[i]->name);
-        for (size_t j = i; commands[j]; j++) {
-            if (strncmp(commands[j]->name, commands[i]->name, length + 1) == 0)
-                printf(" %s", commands[j]->name + length + 1);
-        }
-        printf("\n"
-               "            return\n"
-               "        fi\n"
-               "        command=\"$command $words[2]\"\n"
-               "        shift words\n"
-               "        (( CURRENT-- ))\n"
-               "    fi\n");
-    }
+    for (size_t i = 0; commands[i]; i++)
+        print_zsh_second(i);
     printf("    case $command in\n");
     for (size_t i = 0; commands[i]; i++)
         print_zsh_command(commands[i]);

@@ -72,7 +72,6 @@ static int start_in_front(struct task *task, struct sandbox_config *config)
 {
     struct error err;
     struct work work;
-    config->attached = true;
     if (project_settings(&task->project, task->sandbox, NULL, config, &err) < 0 ||
         launch_prepare(config, &err) < 0)
         return report(&err);

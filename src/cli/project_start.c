@@ -10,15 +10,13 @@
 #include "sandbox/launch.h"
 #include "sandbox/state.h"
 
-/* By member: its stdout and its stderr. */
-struct show {
-    struct prefix (*prefixes)[2];
-};
+/* The fleet's context, by member: its stdout and its stderr. */
+typedef struct prefix show[2];
 
 static struct prefix *prefix_of(const struct fleet_member *member, enum channel channel)
 {
-    const struct show *show = member->fleet->context;
-    return &show->prefixes[member - member->fleet->members][channel == CHANNEL_STDERR];
+    show *shows = member->fleet->context;
+    return &shows[member - member->fleet->members][channel == CHANNEL_STDERR];
 }
 
 static void on_ready(struct fleet_member *member)
@@ -64,26 +62,28 @@ static void on_failed(struct fleet_member *member, const struct error *err)
     report_error(&told, EXIT_SANDBOX);
 }
 
-static void begin_show(struct show *show, const struct fleet *fleet)
+static show *begin_show(const struct fleet *fleet)
 {
     int width = 0;
-    show->prefixes = xcalloc(fleet->count + 1, sizeof *show->prefixes);
+    show *shows = xcalloc(fleet->count + 1, sizeof *shows);
     for (size_t i = 0; i < fleet->count; i++) {
         int length = (int)strlen(fleet->members[i].sandbox->name);
         width = length > width ? length : width;
     }
     for (size_t i = 0; i < 2 * fleet->count; i++)
-        show->prefixes[i / 2][i % 2] = (struct prefix){.to = i % 2 ? stderr : stdout,
-                                                       .name = fleet->members[i / 2].sandbox->name,
-                                                       .width = width,
-                                                       .n = i / 2};
+        shows[i / 2][i % 2] = (struct prefix){.to = i % 2 ? stderr : stdout,
+                                              .name = fleet->members[i / 2].sandbox->name,
+                                              .width = width,
+                                              .n = i / 2};
+    return shows;
 }
 
-static void end_show(struct show *show, const struct fleet *fleet)
+static void end_show(const struct fleet *fleet)
 {
+    show *shows = fleet->context;
     for (size_t i = 0; i < 2 * fleet->count; i++)
-        prefix_finish(&show->prefixes[i / 2][i % 2]);
-    free(show->prefixes);
+        prefix_finish(&shows[i / 2][i % 2]);
+    free(shows);
 }
 
 static int prepare(struct fleet *fleet, struct error *err)
@@ -114,16 +114,14 @@ int project_start(struct fleet *fleet)
     static const struct fleet_events events = {
         .ready = on_ready, .output = on_output, .ended = on_ended, .failed = on_failed};
     struct error err;
-    struct show show;
     int result;
     fleet->events = &events;
-    fleet->context = &show;
     if (prepare(fleet, &err) < 0) {
         result = report_error(&err, cancel_signal() ? 128 + cancel_signal() : EXIT_SANDBOX);
     } else {
-        begin_show(&show, fleet);
+        fleet->context = begin_show(fleet);
         fleet_run(fleet);
-        end_show(&show, fleet);
+        end_show(fleet);
         result = judge(fleet);
     }
     fleet_free(fleet);

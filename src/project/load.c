@@ -76,13 +76,13 @@ static int read_text(struct reader *reader, const yaml_node_t *node, char **text
 static int read_number(struct reader *reader, const yaml_node_t *node, bool megabytes,
                        unsigned *number, struct error *err)
 {
-    const char *text = yaml_scalar(node);
-    char *end = NULL;
+    const char *text = yaml_scalar(node) ? yaml_scalar(node) : "";
+    char *end;
     errno = 0;
-    unsigned long value = text ? strtoul(text, &end, 10) : 0;
-    if (end && megabytes && (*end == 'M' || *end == 'G') && end[1] == '\0')
+    unsigned long value = strtoul(text, &end, 10);
+    if (megabytes && (*end == 'M' || *end == 'G') && end[1] == '\0')
         value *= *end++ == 'G' ? 1024 : 1;
-    if (!text || end == text || *end || errno || value == 0 || value > 1u << 30 || text[0] == '-')
+    if (end == text || *end || errno || value == 0 || value > 1u << 30 || text[0] == '-')
         return yaml_wrong(&reader->yaml, node, err, "this must be a number%s above 0",
                           megabytes ? " of megabytes, or one with M or G," : "");
     *number = (unsigned)value;

@@ -82,11 +82,9 @@ int project_order(const struct project *project, char *const *names,
 {
     size_t room = project->count + 1;
     cleanup_free enum mark *marks = xcalloc(room, sizeof *marks);
-    cleanup_free const struct project_sandbox **path = xcalloc(room, sizeof *path);
-    struct walk walk = {.project = project,
-                        .marks = marks,
-                        .path = path,
-                        .order = xcalloc(room, sizeof *walk.order)};
+    cleanup_free const struct project_sandbox **path = xcalloc(room, sizeof(void *));
+    struct walk walk = {
+        .project = project, .marks = marks, .path = path, .order = xcalloc(room, sizeof(void *))};
     if (visit_all(&walk, names, err) < 0) {
         free(walk.order);
         return -1;

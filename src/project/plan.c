@@ -13,14 +13,17 @@ static struct plan_step *add_step(struct plan *plan, const char *name)
     return step;
 }
 
+/* One that is so new that it has no settings yet is left alone: somebody starts it just now. */
 static enum plan_action compare(const struct sandbox_config *wanted)
 {
     json_t *running = state_settings(wanted->namespace, wanted->name);
     const char *fingerprint = json_string_value(json_object_get(running, "fingerprint"));
-    enum plan_action action = !running ? PLAN_START
-                              : fingerprint && strcmp(fingerprint, wanted->fingerprint) == 0
-                                  ? PLAN_KEEP
-                                  : PLAN_RESTART;
+    enum plan_action action = PLAN_RESTART;
+    if (!running)
+        action = PLAN_START;
+    else if (json_object_size(running) == 0 ||
+             (fingerprint && strcmp(fingerprint, wanted->fingerprint) == 0))
+        action = PLAN_KEEP;
     json_decref(running);
     return action;
 }

@@ -33,7 +33,8 @@ int state_list(const char *namespace, struct state_entry **entries, size_t *coun
                struct error *err);
 void state_list_free(struct state_entry *entries, size_t count);
 
-/* The settings of one that has a keeper, as JSON for json_decref; NULL: there is none. */
+/* The settings of one that has a keeper, as JSON for json_decref: empty while it has not written
+ * them yet. NULL: there is none. */
 json_t *state_settings(const char *namespace, const char *name);
 /* The same without asking whether there is a keeper still. */
 json_t *state_read_settings(const char *namespace, const char *name);
