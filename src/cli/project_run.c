@@ -63,7 +63,7 @@ static int start_detached(struct task *task)
     struct fleet_member *member = fleet_add(&fleet, task->sandbox);
     if (project_settings(&task->project, task->sandbox, steal_pointer(&task->command),
                          &member->config, &err) == 0)
-        return project_start(&fleet);
+        return project_start(&fleet, -1);
     fleet_free(&fleet);
     return report(&err);
 }

@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "base/cancel.h"
+#include "base/file.h"
+#include "base/home.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/prefix.h"
@@ -10,13 +13,17 @@
 #include "sandbox/launch.h"
 #include "sandbox/state.h"
 
-/* The fleet's context, by member: its stdout and its stderr. */
-typedef struct prefix show[2];
+/* The fleet's context. */
+struct show {
+    struct prefix (*prefixes)[2]; /* by member: its stdout and its stderr */
+    size_t ready;
+    int lock;
+};
 
 static struct prefix *prefix_of(const struct fleet_member *member, enum channel channel)
 {
-    show *shows = member->fleet->context;
-    return &shows[member - member->fleet->members][channel == CHANNEL_STDERR];
+    const struct show *show = member->fleet->context;
+    return &show->prefixes[member - member->fleet->members][channel == CHANNEL_STDERR];
 }
 
 static void on_ready(struct fleet_member *member)
@@ -28,6 +35,9 @@ static void on_ready(struct fleet_member *member)
     printf("started %s%s%s\n", member->sandbox->name, has_ports ? ", ports " : "",
            has_ports ? ports : "");
     fflush(stdout);
+    struct show *show = member->fleet->context;
+    if (++show->ready == member->fleet->count)
+        fd_close(steal_fd(&show->lock));
 }
 
 static void on_output(struct fleet_member *member, enum channel channel, const uint8_t *bytes,
@@ -62,28 +72,41 @@ static void on_failed(struct fleet_member *member, const struct error *err)
     report_error(&told, EXIT_SANDBOX);
 }
 
-static show *begin_show(const struct fleet *fleet)
+static struct show *begin_show(const struct fleet *fleet, int lock)
 {
     int width = 0;
-    show *shows = xcalloc(fleet->count + 1, sizeof *shows);
+    struct show *show = xcalloc(1, sizeof *show);
+    show->lock = lock;
+    show->prefixes = xcalloc(fleet->count, sizeof *show->prefixes);
     for (size_t i = 0; i < fleet->count; i++) {
         int length = (int)strlen(fleet->members[i].sandbox->name);
         width = length > width ? length : width;
     }
     for (size_t i = 0; i < 2 * fleet->count; i++)
-        shows[i / 2][i % 2] = (struct prefix){.to = i % 2 ? stderr : stdout,
-                                              .name = fleet->members[i / 2].sandbox->name,
-                                              .width = width,
-                                              .n = i / 2};
-    return shows;
+        show->prefixes[i / 2][i % 2] = (struct prefix){.to = i % 2 ? stderr : stdout,
+                                                       .name = fleet->members[i / 2].sandbox->name,
+                                                       .width = width,
+                                                       .n = i / 2};
+    return show;
 }
 
 static void end_show(const struct fleet *fleet)
 {
-    show *shows = fleet->context;
+    struct show *show = fleet->context;
     for (size_t i = 0; i < 2 * fleet->count; i++)
-        prefix_finish(&shows[i / 2][i % 2]);
-    free(shows);
+        prefix_finish(&show->prefixes[i / 2][i % 2]);
+    free(show->prefixes);
+    fd_close(show->lock);
+    free(show);
+}
+
+int project_lock(const struct project *project, struct error *err)
+{
+    cleanup_free char *namespace = project_namespace(project);
+    cleanup_free char *folder = home_path("logs/%s", namespace);
+    cleanup_free char *path = xasprintf("%s/.lock", folder);
+    int result = folder_make(folder, 0700, err);
+    return result < 0 ? result : lock_wait(path, "starts sandboxes of this project", err);
 }
 
 static int prepare(struct fleet *fleet, struct error *err)
@@ -109,7 +132,7 @@ static int judge(const struct fleet *fleet)
     return fleet->stays ? fleet->exit_code : 0;
 }
 
-int project_start(struct fleet *fleet)
+int project_start(struct fleet *fleet, int lock)
 {
     static const struct fleet_events events = {
         .ready = on_ready, .output = on_output, .ended = on_ended, .failed = on_failed};
@@ -119,11 +142,12 @@ int project_start(struct fleet *fleet)
     if (prepare(fleet, &err) < 0) {
         result = report_error(&err, cancel_signal() ? 128 + cancel_signal() : EXIT_SANDBOX);
     } else {
-        fleet->context = begin_show(fleet);
+        fleet->context = begin_show(fleet, steal_fd(&lock));
         fleet_run(fleet);
         end_show(fleet);
         result = judge(fleet);
     }
+    fd_close(lock);
     fleet_free(fleet);
     return result;
 }

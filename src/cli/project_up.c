@@ -27,12 +27,13 @@ static void fill_fleet(struct fleet *fleet, struct plan *plan, bool restarts)
     fleet->stays = !options.detach;
 }
 
-static int start(struct plan *plan, bool restarts)
+static int start(struct plan *plan, bool restarts, int lock)
 {
     struct fleet fleet = {0};
     fill_fleet(&fleet, plan, restarts);
     if (fleet.count > 0)
-        return project_start(&fleet);
+        return project_start(&fleet, lock);
+    fd_close(lock);
     return 0;
 }
 
@@ -48,11 +49,14 @@ static int run_up(const struct arguments *arguments)
     struct error err;
     struct project project;
     struct plan plan = {0};
+    int lock = -1;
     cancel_install();
     if (options.quiet)
         progress_silence();
     int result = project_open(options.file, &project, &err);
     if (result == 0)
+        result = lock = project_lock(&project, &err);
+    if (result >= 0)
         result = plan_make(&plan, &project, arguments->count ? arguments->words : NULL, &err);
     for (size_t i = 0; result == 0 && i < plan.count; i++) {
         if (plan.steps[i].action == PLAN_KEEP)
@@ -61,7 +65,7 @@ static int run_up(const struct arguments *arguments)
             printf("%s runs already, with other settings: \"msb apply\" restarts it\n",
                    plan.steps[i].name);
     }
-    result = result < 0 ? report(&err) : start(&plan, false);
+    result = result < 0 ? report(&err) : start(&plan, false, lock);
     plan_free(&plan);
     project_free(&project);
     return result;
@@ -100,6 +104,7 @@ static int run_apply(const struct arguments *arguments)
     struct error err;
     struct project project;
     struct plan plan = {0};
+    int lock = -1;
     if (arguments->count) {
         error_set(&err, ERROR_INVALID, "msb apply is for the whole file and takes no names");
         error_hint(&err, "msb up NAME starts one");
@@ -110,6 +115,8 @@ static int run_apply(const struct arguments *arguments)
         progress_silence();
     int result = project_open(options.file, &project, &err);
     if (result == 0)
+        result = lock = project_lock(&project, &err);
+    if (result >= 0)
         result = plan_make(&plan, &project, NULL, &err);
     if (result == 0 && is_settled(&plan))
         printf("nothing to do\n");
@@ -117,7 +124,7 @@ static int run_apply(const struct arguments *arguments)
         cleanup_free char *namespace = project_namespace(&project);
         result = stop_unwanted(&plan, namespace, &err);
     }
-    result = result < 0 ? report(&err) : start(&plan, true);
+    result = result < 0 ? report(&err) : start(&plan, true, lock);
     plan_free(&plan);
     project_free(&project);
     return result;

@@ -112,7 +112,7 @@ END
 
 # Nothing of the project runs, whatever a test did.
 teardown() {
-    [ ! -e Sandboxfile ] || msb down >&2 || true
+    [ ! -e Sandboxfile ] || msb clean --all --force >&2 || true
     [ -n "$BATS_TEST_COMPLETED" ] || msb stop --all >&2
 }
 
@@ -209,6 +209,15 @@ END
     assert_equal "$output" ""
     assert_equal "$(state_of web state)" stopped
     assert_nothing_left
+}
+
+@test "two at once start everything once" {
+    make_shop
+    "$MSB" up --detach >first &
+    "$MSB" up --detach >second
+    wait $!
+    assert_equal "$(cat first second | grep -c '^started')" 2
+    assert_equal "$(cat first second | grep -c 'runs already$')" 2
 }
 
 @test "up of one starts what it depends on, down of one leaves the rest" {
