@@ -13,6 +13,8 @@
 #define RETRY_FIRST_MS 10
 #define RETRY_MOST_MS 250
 #define STOP_MS 15000
+/* As the exit code of a start command whose sandbox is gone. */
+#define EXIT_LOST 125
 
 static void advance(struct fleet *fleet);
 
@@ -89,22 +91,52 @@ static void fail(struct fleet_member *member, const struct error *err)
     stop_all(fleet);
 }
 
+static int exit_code_of(const struct outcome *outcome)
+{
+    return outcome->verdict == VERDICT_SIGNALED ? 128 + outcome->signal
+           : outcome->verdict == VERDICT_MEMORY ? 128 + SIGKILL
+           : outcome->verdict == VERDICT_ERROR  ? EXIT_LOST
+                                                : outcome->exit_code;
+}
+
+static void end(struct fleet_member *member, const struct outcome *outcome)
+{
+    struct fleet *fleet = member->fleet;
+    if (fleet->exit_code == 0)
+        fleet->exit_code = exit_code_of(outcome);
+    fleet->events->ended(member, outcome);
+}
+
+/* It went by itself, or somebody else stopped it. */
+static void lose(struct fleet_member *member, enum fleet_state before)
+{
+    struct error err;
+    error_set(&err, ERROR_UNAVAILABLE, "the sandbox ended%s",
+              before < FLEET_READY ? " before it was ready" : "");
+    struct outcome outcome = outcome_error(&err);
+    if (before < FLEET_READY)
+        fail(member, &err);
+    else if (before == FLEET_READY)
+        end(member, &outcome);
+}
+
 /* The keeper closes its side when nothing is left of the sandbox. */
 static void on_closed(struct sandbox_client *client)
 {
     struct fleet_member *member = client->context;
-    struct error err;
-    bool was_ready = member->state >= FLEET_READY;
+    struct fleet *fleet = member->fleet;
+    enum fleet_state before = member->state;
+    bool was_left = !member->is_open;
     member->is_open = false;
     member->state = FLEET_GONE;
-    if (!was_ready && !member->fleet->is_ending) {
-        error_set(&err, ERROR_UNAVAILABLE, "the sandbox ended before it was ready");
-        fail(member, &err);
-    }
-    if (member->fleet->is_ending && all_gone(member->fleet))
-        leave(member->fleet);
+    if (was_left)
+        return;
+    if (!fleet->is_ending)
+        lose(member, before);
+    if (fleet->is_ending && all_gone(fleet))
+        leave(fleet);
     else
-        advance(member->fleet);
+        advance(fleet);
 }
 
 /* ---- output and end of the start command ----------------------------------------------------- */
@@ -116,13 +148,6 @@ static void on_output(struct client_call *call, enum channel channel, const uint
     if (member->fleet->events->output)
         member->fleet->events->output(member, channel, bytes, length);
     call_consumed(call, length);
-}
-
-static int exit_code_of(const struct outcome *outcome)
-{
-    return outcome->verdict == VERDICT_SIGNALED ? 128 + outcome->signal
-           : outcome->verdict == VERDICT_MEMORY ? 128 + SIGKILL
-                                                : outcome->exit_code;
 }
 
 static void fail_unready(struct fleet_member *member, const struct outcome *outcome)
@@ -147,9 +172,7 @@ static void on_command_end(struct client_call *call, const struct outcome *outco
         fail_unready(member, outcome);
         return;
     }
-    if (fleet->exit_code == 0)
-        fleet->exit_code = exit_code_of(outcome);
-    fleet->events->ended(member, outcome);
+    end(member, outcome);
     advance(fleet);
 }
 

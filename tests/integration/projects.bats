@@ -266,6 +266,20 @@ END
     assert_nothing_left
 }
 
+@test "up in front tells that a sandbox has gone, and ends when none is left" {
+    printf 'sandboxes:\n  bare: {image: python}\n  busy: {image: python, command: [sleep, "1000"]}\n' >Sandboxfile
+    "$MSB" up >out 2>&1 &
+    within 20 eval '[ "$(grep -c started out)" = 2 ]'
+    kill -KILL "$(state_of bare keeper_pid)"
+    within 10 grep -q "^bare: the sandbox ended" out
+    msb down busy
+    code=0
+    wait $! || code=$?
+    assert_equal "$code" 125
+    grep -q "^busy: the sandbox ended" out
+    within 10 eval 'msb ps >/dev/null; nothing_left'
+}
+
 @test "when one cannot be started, the others are stopped again" {
     make_shop
     cat >>Sandboxfile <<'END'
@@ -289,6 +303,13 @@ END
     assert_contains "$stderr" "msb log deaf"
     assert_nothing_left
     assert_equal "$(msb log deaf)" cannot
+}
+
+@test "an image that is not there is told with its place" {
+    printf 'sandboxes:\n  box:\n    image: no-such-image\n' >Sandboxfile
+    run --separate-stderr msb up --detach
+    assert_refused 1 "Sandboxfile:2:3: the sandbox box: "
+    assert_contains "$stderr" no-such-image
 }
 
 @test "a port that is taken is told with the sandbox and the remedy" {
