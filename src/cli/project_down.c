@@ -45,7 +45,9 @@ static int stop_named(const struct project *project, const char *namespace, char
                       struct error *err)
 {
     for (; *names; names++) {
-        int result = stop_one(namespace, *names, err);
+        int result = sandbox_check_name("sandbox name", *names, err);
+        if (result == 0)
+            result = stop_one(namespace, *names, err);
         if (result < 0)
             return result;
         if (result == 0 && !project_sandbox(project, *names, err))

@@ -152,8 +152,9 @@ static int run(const struct arguments *arguments)
 
 static const struct option run_options[] = {
     {'d', "detach", OPTION_FLAG, &options.detach, NULL, "return when it is ready; it goes on"},
-    {'x', "exec", OPTION_TEXT, &options.exec, "COMMAND", "run this line instead"},
-    {'e', "env", OPTION_LIST, &options.work.env, "K=V", "an environment variable of the command"},
+    {'e', "exec", OPTION_TEXT, &options.exec, "COMMAND", "run this line instead"},
+    {'x', "exec", OPTION_TEXT, &options.exec, "COMMAND", "the same"},
+    {0, "env", OPTION_LIST, &options.work.env, "K=V", "an environment variable of the command"},
     {'t', "timeout", OPTION_SECONDS, &options.work.timeout_ms, "S",
      "end the command and all it started after S seconds"},
     {'T', "no-tty", OPTION_FLAG, &options.work.no_terminal, NULL,

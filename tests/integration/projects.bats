@@ -140,7 +140,7 @@ END
     assert_equal "$output" "start one"
     run --separate-stderr msb run all~other -- one
     assert_equal "$output" "other other one"
-    run --separate-stderr msb r all~other --exec 'echo exec' -- one two
+    run --separate-stderr msb r all~other -e 'echo exec' -- one two
     assert_equal "$output" "exec one two"
     run --separate-stderr msb run command -- one
     assert_equal "$output" "command one"
@@ -228,6 +228,8 @@ END
     run --separate-stderr msb down web other
     assert_equal "$output" $'stopped web\nother does not run'
     assert_equal "$(state_of db state)" running
+    run --separate-stderr msb down ../default/other
+    assert_refused 1 '"../default/other" cannot be used'
     run --separate-stderr msb down nobody
     assert_refused 1 'has no sandbox "nobody"'
 }
