@@ -120,7 +120,7 @@ BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev l
                  libcurl4-openssl-dev liblzma-dev libzstd-dev liblz4-dev libbz2-dev zlib1g-dev
 RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap libcurl4
 TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl openssl procps util-linux iproute2 \
-                 docker-registry skopeo umoci apache2-utils busybox-static zstd
+                 docker-registry skopeo umoci apache2-utils busybox-static zstd bsdutils zsh groff
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
 quickstart:
@@ -198,6 +198,11 @@ install: all library
 	install -D -m 0755 build/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libmsb.so
 	install -D -m 0644 build/msb.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/msb.pc
+	build/msb help --man | install -D -m 0644 /dev/stdin $(DESTDIR)$(PREFIX)/share/man/man1/msb.1
+	build/msb completion bash | install -D -m 0644 /dev/stdin \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/msb
+	build/msb completion zsh | install -D -m 0644 /dev/stdin \
+	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_msb
 
 clean:
 	rm -rf build build-san

@@ -26,6 +26,7 @@ struct adoption {
     char **volumes;
     bool keeps; /* what is written outlives the machine */
     uint64_t rehearsal;
+    char **hosts;
     struct limits limits;
 };
 
@@ -36,6 +37,7 @@ static void free_adoption(struct adoption *adoption)
     free(adoption->cwd);
     free(adoption->user);
     strv_free(adoption->volumes);
+    strv_free(adoption->hosts);
 }
 
 static int take_field(void *owner, const struct field *field, struct error *err)
@@ -62,6 +64,8 @@ static int take_field(void *owner, const struct field *field, struct error *err)
         return field_append_text(field, &adoption->volumes, err);
     case TAG_REHEARSAL:
         return field_number(field, &adoption->rehearsal, err);
+    case TAG_HOST:
+        return field_append_text(field, &adoption->hosts, err);
     default:
         return limits_take(&adoption->limits, field, err);
     }
@@ -88,7 +92,7 @@ static int change_machine(const struct adoption *adoption, struct error *err)
     if (result == 0 && adoption->keeps)
         result = identity_link(err);
     if (result == 0)
-        result = identity_set(adoption->name, adoption->entropy, err);
+        result = identity_set(adoption->name, adoption->hosts, adoption->entropy, err);
     machine_unmount_volumes();
     for (char **at = adoption->volumes; result == 0 && at && *at; at++)
         result = machine_mount_volume(*at, err);
@@ -98,7 +102,7 @@ static int change_machine(const struct adoption *adoption, struct error *err)
 /* Whoever made the jail has mounted its volumes; its clock is the host's. */
 static int settle_in_jail(const struct adoption *adoption, struct error *err)
 {
-    int result = identity_set(adoption->name, adoption->entropy, err);
+    int result = identity_set(adoption->name, adoption->hosts, adoption->entropy, err);
     if (!adoption->rehearsal)
         privileges_settle();
     return result;

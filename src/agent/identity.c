@@ -109,7 +109,7 @@ static void format_machine_id(const uint8_t *entropy, char text[34])
              (unsigned long long)hash[1]);
 }
 
-int identity_set(const char *name, const uint8_t *entropy, struct error *err)
+int identity_set(const char *name, char *const *others, const uint8_t *entropy, struct error *err)
 {
     char id[34];
     format_machine_id(entropy, id);
@@ -121,7 +121,10 @@ int identity_set(const char *name, const uint8_t *entropy, struct error *err)
     if (sethostname(name, strlen(name)) < 0)
         return error_errno(err, errno, "cannot set the host name %.64s", name);
     cleanup_free char *line = xasprintf("%s\n", name);
-    cleanup_free char *lines = xasprintf("%s127.0.1.1 %s\n", image_hosts, name);
+    cleanup_buf struct buf lines = {0};
+    buf_printf(&lines, "%s127.0.1.1 %s\n", image_hosts, name);
+    for (; others && *others; others++)
+        buf_printf(&lines, "%s\n", *others);
     result = write_file(&hostname, line, err);
-    return result < 0 ? result : write_file(&hosts, lines, err);
+    return result < 0 ? result : write_file(&hosts, buf_text(&lines), err);
 }

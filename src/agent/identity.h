@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 
-/* `name` may be NULL: then it keeps the one it has. `entropy` has at least 32 bytes. */
-int identity_set(const char *name, const uint8_t *entropy, struct error *err);
+/* `name` may be NULL: then it keeps the one it has. `others` are more lines of /etc/hosts, or NULL.
+ * `entropy` has at least 32 bytes. */
+int identity_set(const char *name, char *const *others, const uint8_t *entropy, struct error *err);
 /* In another root: puts the names under /etc there. */
 int identity_link(struct error *err);

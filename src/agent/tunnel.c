@@ -24,6 +24,7 @@ struct tunnel {
     struct stream *stream;
     struct loop_watch watch; /* fd -1: there is no connection yet */
     uint16_t port;
+    uint32_t address; /* of ACCEPT */
     bool connected;
     bool second_try;    /* of CONNECT: by IPv6 */
     struct buf waiting; /* for the program inside */
@@ -37,6 +38,7 @@ struct tunnel {
 /* A port on which the inside is waited for. Stays open for the life of the sandbox. */
 struct listener {
     uint16_t port;
+    uint32_t address;
     struct loop_watch watch;
     struct tunnel *parked; /* the first takes the next connection */
     struct listener *next;
@@ -241,19 +243,36 @@ static void on_control(struct stream *stream, const uint8_t *fields, uint32_t le
 static const struct stream_events events = {
     .data = on_data, .eof = on_eof, .control = on_control, .room = on_room};
 
-static int take_port(void *owner, const struct field *field, struct error *err)
+struct place {
+    uint64_t port, address;
+};
+
+static int take_place(void *owner, const struct field *field, struct error *err)
 {
-    return field->tag == TAG_PORT ? field_number(field, owner, err) : 0;
+    struct place *place = owner;
+    if (field->tag == TAG_ADDRESS)
+        return field_number(field, &place->address, err);
+    return field->tag == TAG_PORT ? field_number(field, &place->port, err) : 0;
+}
+
+static int check_place(const struct place *place, struct error *err)
+{
+    if (place->port < 1 || place->port > UINT16_MAX)
+        return error_set(err, ERROR_INVALID, "there is no port %llu",
+                         (unsigned long long)place->port);
+    if (place->address >> 24 != IN_LOOPBACKNET)
+        return error_set(err, ERROR_INVALID, "this is no address of the sandbox's own");
+    return 0;
 }
 
 /* NULL when the request makes no sense; the stream is over then. */
 static struct tunnel *make_tunnel(struct stream *stream, const uint8_t *fields, uint32_t length)
 {
     struct error err;
-    uint64_t port = 0;
-    int result = fields_each(fields, length, take_port, &port, &err);
-    if (result == 0 && (port < 1 || port > UINT16_MAX))
-        result = error_set(&err, ERROR_INVALID, "there is no port %llu", (unsigned long long)port);
+    struct place place = {.address = INADDR_LOOPBACK};
+    int result = fields_each(fields, length, take_place, &place, &err);
+    if (result == 0)
+        result = check_place(&place, &err);
     if (result < 0) {
         stream_end_error(stream, &err);
         return NULL;
@@ -261,7 +280,8 @@ static struct tunnel *make_tunnel(struct stream *stream, const uint8_t *fields, 
     struct tunnel *tunnel = xcalloc(1, sizeof *tunnel);
     tunnel->stream = stream;
     tunnel->watch.fd = -1;
-    tunnel->port = (uint16_t)port;
+    tunnel->port = (uint16_t)place.port;
+    tunnel->address = (uint32_t)place.address;
     stream->events = &events;
     stream->owner = tunnel;
     return tunnel;
@@ -348,11 +368,11 @@ static void on_arrival(void *owner, uint32_t ready)
         begin(tunnel, fd);
 }
 
-static struct listener *listen_on(uint16_t port, struct error *err)
+static struct listener *listen_on(uint32_t local, uint16_t port, struct error *err)
 {
     int on = 1;
     struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(local)};
     cleanup_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
         bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, BACKLOG) < 0) {
@@ -361,6 +381,7 @@ static struct listener *listen_on(uint16_t port, struct error *err)
     }
     struct listener *listener = xcalloc(1, sizeof *listener);
     listener->port = port;
+    listener->address = local;
     listener->next = listeners;
     listeners = listener;
     loop_watch_start(&listener->watch, steal_fd(&fd), 0, on_arrival, listener);
@@ -374,10 +395,10 @@ void accept_open(struct stream *stream, const uint8_t *fields, uint32_t length)
     if (!tunnel)
         return;
     struct listener *listener = listeners;
-    while (listener && listener->port != tunnel->port)
+    while (listener && (listener->port != tunnel->port || listener->address != tunnel->address))
         listener = listener->next;
     if (!listener)
-        listener = listen_on(tunnel->port, &err);
+        listener = listen_on(tunnel->address, tunnel->port, &err);
     if (!listener) {
         end_with_error(tunnel, &err);
         return;

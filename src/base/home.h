@@ -8,6 +8,7 @@
  *   snapshots/NAMESPACE/NAME/  running sandboxes that were written down
  *   disks/NAMESPACE/NAME/    files that outlive their sandboxes
  *   sandboxes/NAMESPACE/NAME/  the state folder of one sandbox, locked by its keeper
+ *   logs/NAMESPACE/NAME/     what the sandboxes of projects printed
  *   tmp/                     work in progress; each entry is locked by whoever makes it
  */
 #pragma once

@@ -35,10 +35,19 @@ struct arguments {
     char **command; /* what follows "--", NULL-terminated; NULL when there is no "--" */
 };
 
+/* What the words of a command name, for completion. */
+enum argument_kind {
+    ARGUMENT_OTHER,
+    ARGUMENT_PROJECT, /* sandboxes of the project */
+    ARGUMENT_SANDBOX, /* sandboxes that run */
+};
+
 struct command {
-    const char *name;             /* one word or two */
-    const char *summary;          /* one line for the list of commands; NULL: not listed */
-    const char *usage;            /* what follows "msb" */
+    const char *name;    /* one word or two */
+    const char *alias;   /* another name of one word, or NULL */
+    const char *summary; /* one line for the list of commands; NULL: not listed */
+    const char *usage;   /* what follows "msb" */
+    enum argument_kind argument;
     const char *description;      /* paragraphs for --help */
     const char *examples;         /* lines for --help */
     const struct option *options; /* ends with a NULL name */
@@ -55,10 +64,12 @@ void command_help(const struct command *command);
 /* "msb: …" on stderr with the hint below; returns the exit code for it. */
 int report_error(const struct error *err, int exit_code);
 
-extern const struct command exe_command, exec_command, prepare_command, ps_command, stop_command,
-    pause_command, resume_command, fork_command, snapshot_command, snapshots_command,
-    restore_command, contexts_command, metrics_command, packages_command, doctor_command,
+extern const struct command init_command, add_command, remove_command, list_command, up_command,
+    down_command, apply_command, status_command, run_command, shell_command, log_command,
+    clean_command, install_command, uninstall_command, exe_command, exec_command, ps_command,
+    stop_command, pause_command, resume_command, fork_command, snapshot_command, snapshots_command,
+    restore_command, contexts_command, metrics_command, packages_command, prepare_command,
+    pull_command, images_command, rmi_command, image_inspect_command, image_import_command,
+    image_export_command, login_command, logout_command, doctor_command, completion_command,
     version_command, server_start_command, server_stop_command, server_status_command,
-    server_log_command, server_keygen_command, server_launcher_command, pull_command,
-    images_command, rmi_command, image_inspect_command, image_import_command, image_export_command,
-    login_command, logout_command, unpack_command;
+    server_log_command, server_keygen_command, server_launcher_command, unpack_command;

@@ -119,6 +119,7 @@ const struct command contexts_command = {
     .name = "contexts",
     .summary = "list, make, restart and remove live interpreters of a sandbox",
     .usage = "contexts NAME [OPTIONS]",
+    .argument = ARGUMENT_SANDBOX,
     .description =
         "A context is a live interpreter whose variables persist between calls. Calls to one\n"
         "context wait for each other, different contexts run side by side. The first context of a\n"

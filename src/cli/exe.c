@@ -207,6 +207,7 @@ static const struct option option_table[] = {
 
 const struct command exe_command = {
     .name = "exe",
+    .alias = "x",
     .summary = "run a command or code in a fresh sandbox",
     .usage = "exe IMAGE [OPTIONS] [-- COMMAND…]",
     .description =

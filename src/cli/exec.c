@@ -125,6 +125,7 @@ const struct command exec_command = {
     .name = "exec",
     .summary = "run a command or code in a running sandbox",
     .usage = "exec NAME [OPTIONS] [-- COMMAND…]",
+    .argument = ARGUMENT_SANDBOX,
     .description =
         "Runs COMMAND in the sandbox NAME, which goes on afterwards. Variables and files of "
         "earlier\n"

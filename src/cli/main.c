@@ -7,26 +7,14 @@
 #include "base/log_file.h"
 #include "base/mem.h"
 #include "base/title.h"
-#include "cli/command.h"
-
-static const struct command *const commands[] = {
-    &exe_command,          &exec_command,          &ps_command,
-    &stop_command,         &pause_command,         &resume_command,
-    &fork_command,         &snapshot_command,      &snapshots_command,
-    &restore_command,      &contexts_command,      &metrics_command,
-    &packages_command,     &prepare_command,       &pull_command,
-    &images_command,       &rmi_command,           &image_inspect_command,
-    &image_import_command, &image_export_command,  &login_command,
-    &logout_command,       &doctor_command,        &version_command,
-    &server_start_command, &server_stop_command,   &server_status_command,
-    &server_log_command,   &server_keygen_command, &server_launcher_command,
-    &unpack_command,
-};
-#define COMMANDS (sizeof commands / sizeof commands[0])
+#include "cli/commands.h"
+#include "cli/man.h"
 
 /* How many of the words name the command; 0: it is another one. */
 static int match(const struct command *command, int argc, char **argv)
 {
+    if (command->alias && strcmp(argv[0], command->alias) == 0)
+        return 1;
     size_t first = strcspn(command->name, " ");
     const char *second = command->name[first] ? command->name + first + 1 : NULL;
     if (strlen(argv[0]) != first || memcmp(argv[0], command->name, first) != 0)
@@ -38,11 +26,9 @@ static int match(const struct command *command, int argc, char **argv)
 
 static const struct command *find_command(int argc, char **argv, int *words)
 {
-    if (strcmp(argv[0], "x") == 0)
-        argv[0] = "exe";
     if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0)
         argv[0] = "version";
-    for (size_t i = 0; i < COMMANDS; i++) {
+    for (size_t i = 0; commands[i]; i++) {
         *words = match(commands[i], argc, argv);
         if (*words > 0)
             return commands[i];
@@ -52,26 +38,16 @@ static const struct command *find_command(int argc, char **argv, int *words)
 
 static void print_overview(FILE *to)
 {
-    fprintf(to, "Usage: msb COMMAND [OPTIONS]\n\n"
-                "Runs code that nobody trusts, in machines of its own that start in an instant.\n\n"
-                "Commands:\n");
-    for (size_t i = 0; i < COMMANDS; i++) {
+    fprintf(to, "Usage: msb COMMAND [OPTIONS]\n\n%s\nCommands:\n", overview_text);
+    for (size_t i = 0; commands[i]; i++) {
         if (commands[i]->summary)
             fprintf(to, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
     }
-    fprintf(to, "\n\"msb COMMAND --help\" explains a command. A first run:\n"
-                "  msb exe python -c 'print(6*7)'\n\n"
-                "Environment:\n"
-                "  MSB_HOME        where kernels, images, templates and sandboxes are kept\n"
-                "                  (~/.microsandbox)\n"
-                "  MSB_KERNEL      a kernel to use instead of Debian's\n"
-                "  MSB_QEMU        a QEMU to use instead of the one in PATH\n"
-                "  MSB_INSECURE_REGISTRIES\n"
-                "                  HOST:PORT,… of registries without TLS\n"
-                "  MSB_LOG_LEVEL   error, warn, info or debug: how much is told (warn; info by\n"
-                "                  the server)\n"
-                "  MSB_LOG_FILE    a file for that, instead of stderr\n"
-                "  MSB_LOG_FORMAT  json or console (json in files)\n");
+    fprintf(to,
+            "\n\"msb COMMAND --help\" explains a command. A first run:\n"
+            "  msb exe python -c 'print(6*7)'\n\n"
+            "Environment:\n%s",
+            environment_text);
 }
 
 static int unknown_command(int argc, char **argv)
@@ -93,7 +69,7 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
-static int run_command(const struct command *command, int argc, char **argv)
+static int perform(const struct command *command, int argc, char **argv)
 {
     if (wants_help(argc, argv)) {
         command_help(command);
@@ -136,6 +112,10 @@ int main(int argc, char **argv)
         print_overview(stdout);
         return 0;
     }
+    if (help && strcmp(argv[2], "--man") == 0) {
+        man_print();
+        return 0;
+    }
     argc -= help ? 2 : 1;
     argv += help ? 2 : 1;
     int words;
@@ -146,7 +126,7 @@ int main(int argc, char **argv)
         command_help(command);
         return 0;
     }
-    int result = run_command(command, argc - words, argv + words);
+    int result = perform(command, argc - words, argv + words);
     /* Not by return: libuv would wait for its threads, and one of them may wait for our stdin. */
     fflush(NULL);
     _exit(result);

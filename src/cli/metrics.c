@@ -112,6 +112,7 @@ const struct command metrics_command = {
     .name = "metrics",
     .summary = "tell what a sandbox uses",
     .usage = "metrics NAME [OPTIONS]",
+    .argument = ARGUMENT_SANDBOX,
     .description =
         "Tells what the sandbox NAME uses, beside what it may use at most. The load of the\n"
         "processor is that since somebody last asked, or since the start, in percent of one\n"

@@ -187,6 +187,7 @@ const struct command packages_command = {
     .name = "packages",
     .summary = "install packages in a running sandbox",
     .usage = "packages NAME [OPTIONS] PACKAGE…",
+    .argument = ARGUMENT_SANDBOX,
     .description =
         "Installs packages with pip or npm inside the sandbox and tells what became of each:\n"
         "installed, present (it was there already), not_found, offline (the index could not be\n"

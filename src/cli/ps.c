@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/exchange.h"
@@ -29,25 +28,6 @@ static json_t *describe(const struct state_entry *entry)
     return json;
 }
 
-/* As --port has them; for free(). */
-static char *format_ports(const json_t *list)
-{
-    struct buf text = {0};
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *port = json_array_get(list, i);
-        const char *address = record_text(port, "address");
-        bool v6 = strchr(address, ':') != NULL;
-        buf_append_text(&text, i ? " " : "");
-        if (strcmp(address, "127.0.0.1") != 0)
-            buf_printf(&text, "%s%s%s:", v6 ? "[" : "", address, v6 ? "]" : "");
-        buf_printf(&text, "%lld:%lld", (long long)json_integer_value(json_object_get(port, "host")),
-                   (long long)json_integer_value(json_object_get(port, "guest")));
-    }
-    char *copy = xstrdup(buf_length(&text) ? buf_text(&text) : "-");
-    buf_free(&text);
-    return copy;
-}
-
 static void print_table(const json_t *list)
 {
     struct table table;
@@ -64,7 +44,7 @@ static void print_table(const json_t *list)
                  (long long)json_integer_value(json_object_get(json, "memory_mb")));
         table_age(age, sizeof age,
                   (uint64_t)json_integer_value(json_object_get(json, "started_us")));
-        cleanup_free char *ports = format_ports(json_object_get(json, "ports"));
+        cleanup_free char *ports = usage_ports(json);
         table_row(&table,
                   (const char *[]){record_text(json, "name"), record_text(json, "namespace"),
                                    record_text(json, "image"), engine, record_text(json, "state"),

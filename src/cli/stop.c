@@ -1,3 +1,5 @@
+#include "cli/stop.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,16 +34,22 @@ static int kill_keeper(const char *namespace, const char *name, struct error *er
     return 0;
 }
 
-static int stop(const char *namespace, const char *name, struct error *err)
+int stop_sandbox(const char *namespace, const char *name, struct error *err)
 {
-    int result = sandbox_check_name("sandbox name", name, err);
-    if (result < 0)
-        return result;
     struct outcome outcome;
-    result = query_keeper(namespace, name, OP_STOP, true, ANSWER_MS, &outcome, err);
+    int result = query_keeper(namespace, name, OP_STOP, true, ANSWER_MS, &outcome, err);
     outcome_free(&outcome);
     if (result < 0 && err->code == ERROR_TIMEOUT)
         result = kill_keeper(namespace, name, err);
+    /* It ended by itself, or somebody else was faster. */
+    return result < 0 && err->code == ERROR_UNAVAILABLE ? 0 : result;
+}
+
+static int stop(const char *namespace, const char *name, struct error *err)
+{
+    int result = sandbox_check_name("sandbox name", name, err);
+    if (result == 0)
+        result = stop_sandbox(namespace, name, err);
     if (result == 0)
         printf("%s\n", name);
     return result;
@@ -96,6 +104,7 @@ const struct command stop_command = {
     .name = "stop",
     .summary = "end running sandboxes",
     .usage = "stop NAME… | --all",
+    .argument = ARGUMENT_SANDBOX,
     .description =
         "Ends sandboxes at once: their processes, memory and files are gone afterwards.\n"
         "Shared folders keep what was written to them.",

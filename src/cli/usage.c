@@ -1,5 +1,10 @@
 #include "cli/usage.h"
 
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "cli/exchange.h"
 #include "cli/query.h"
 
 static json_t *ask(const char *namespace, const char *name, enum operation operation,
@@ -24,4 +29,23 @@ json_t *usage_of_sandbox(const char *namespace, const char *name, bool want_insi
     if (inside)
         json_object_set_new(status, "inside", inside);
     return status;
+}
+
+char *usage_ports(const json_t *status)
+{
+    const json_t *list = json_object_get(status, "ports");
+    struct buf text = {0};
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *port = json_array_get(list, i);
+        const char *address = record_text(port, "address");
+        bool v6 = strchr(address, ':') != NULL;
+        buf_append_text(&text, i ? " " : "");
+        if (strcmp(address, "127.0.0.1") != 0)
+            buf_printf(&text, "%s%s%s:", v6 ? "[" : "", address, v6 ? "]" : "");
+        buf_printf(&text, "%lld:%lld", (long long)json_integer_value(json_object_get(port, "host")),
+                   (long long)json_integer_value(json_object_get(port, "guest")));
+    }
+    char *copy = xstrdup(buf_length(&text) ? buf_text(&text) : "-");
+    buf_free(&text);
+    return copy;
 }

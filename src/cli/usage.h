@@ -10,3 +10,5 @@
  * not answer: the sandbox may be paused. */
 json_t *usage_of_sandbox(const char *namespace, const char *name, bool want_inside, int timeout_ms,
                          struct error *err);
+/* Its ports as --port has them, "-" for none; for free(). */
+char *usage_ports(const json_t *status);

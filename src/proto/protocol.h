@@ -44,7 +44,7 @@ enum operation {
     OP_PROCESS_INPUT,  /* PID, CLOSE; what comes on CHANNEL_STDIN goes to its stdin */
     /* TCP: bytes go in on CHANNEL_STDIN and come out on CHANNEL_STDOUT */
     OP_CONNECT, /* PORT: a connection to that port inside */
-    OP_ACCEPT,  /* PORT: waits for somebody inside to connect to it; EVENT then */
+    OP_ACCEPT,  /* PORT, ADDRESS: waits for somebody inside to connect to it; EVENT then */
     OP_METRICS, /* END carries STATUS, a JSON object */
     OP_HOLD,    /* EVENT, then silence until a frame comes: a copy is made meanwhile */
     OP_CLOCK,   /* REALTIME_US: the machine has stood still */
@@ -128,4 +128,6 @@ enum tag {
     TAG_KILLED,       /* text, in END: the process that was killed for want of memory */
     TAG_BENEATH,      /* number: 1 when PATH must lie below CWD, whatever links say */
     TAG_REHEARSAL,    /* number, in RUN: 1 leaves no trace; in ADOPT: 1 says that another follows */
+    TAG_ADDRESS,      /* number, in ACCEPT: one of 127.0.0.0/8; absent: 127.0.0.1 */
+    TAG_HOST,         /* text, in ADOPT: a line for /etc/hosts */
 };

@@ -50,6 +50,8 @@ static const struct {
     {"snapshot", offsetof(struct sandbox_config, snapshot)},
     {"image_user", offsetof(struct sandbox_config, image_user)},
     {"image_workdir", offsetof(struct sandbox_config, image_workdir)},
+    {"log_folder", offsetof(struct sandbox_config, log_folder)},
+    {"fingerprint", offsetof(struct sandbox_config, fingerprint)},
 };
 #define TEXTS (sizeof texts / sizeof texts[0])
 
@@ -92,6 +94,8 @@ void sandbox_config_free(struct sandbox_config *config)
 {
     for (size_t i = 0; i < TEXTS; i++)
         free(*text_at(config, i));
+    strv_free(config->start);
+    strv_free(config->peers);
     strv_free(config->image_env);
     strv_free(config->env);
     for (size_t i = 0; i < config->volume_count; i++) {
@@ -320,6 +324,10 @@ json_t *sandbox_config_to_json(const struct sandbox_config *config)
         if (text)
             json_object_set_new(json, texts[i].key, json_string(text));
     }
+    if (config->start)
+        json_object_set_new(json, "start", list_to_json(config->start));
+    if (config->peers)
+        json_object_set_new(json, "peers", list_to_json(config->peers));
     json_object_set_new(json, "image_env", list_to_json(config->image_env));
     json_object_set_new(json, "env", list_to_json(config->env));
     sandbox_config_network_to_json(config, json);
@@ -368,6 +376,8 @@ int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, 
         if (text)
             *text_at(config, i) = xstrdup(text);
     }
+    config->start = list_from_json(json_object_get(json, "start"));
+    config->peers = list_from_json(json_object_get(json, "peers"));
     config->image_env = list_from_json(json_object_get(json, "image_env"));
     config->env = list_from_json(json_object_get(json, "env"));
     if (!config->namespace || !config->name || !config->engine || !config->image_path ||

@@ -46,12 +46,16 @@ struct sandbox_config {
     char *workdir;     /* NULL: the image's */
     char *fork_of;     /* a copy of this running sandbox, with its settings; or NULL */
     char *snapshot;    /* a copy of what was saved under this name, with its settings; or NULL */
+    char *log_folder;  /* where its output is written down; NULL: in its state folder */
+    char *fingerprint; /* of the settings that were asked for: whoever compares them sets it */
+    char **start;      /* what its keeper runs in it from the beginning on; NULL: nothing */
     char **image_env;  /* NAME=value, as the image has it */
     char **env;        /* NAME=value, wins over the image's */
     struct sandbox_volume *volumes;
     size_t volume_count;
     struct sandbox_port *ports;
     size_t port_count;
+    char **peers;  /* NAME:PORT, ports of others of its namespace that it may connect to; or NULL */
     char **egress; /* where the inside may connect to, as in egress_policy.h; NULL: nowhere */
     unsigned cpus;
     unsigned memory_mb;

@@ -1,6 +1,8 @@
 /* Keeps some visits waiting inside, and the log of refusals short. */
 #include "sandbox/egress.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -60,8 +62,13 @@ void egress_add_environment(const struct keeper *keeper, struct buf *fields)
         cleanup_free char *text = xasprintf("%s=http://127.0.0.1:%d", names[i], EGRESS_PORT);
         fields_add_text(fields, TAG_ENV, text);
     }
-    fields_add_text(fields, TAG_ENV, "no_proxy=localhost,127.0.0.1,::1");
-    fields_add_text(fields, TAG_ENV, "NO_PROXY=localhost,127.0.0.1,::1");
+    cleanup_buf struct buf exempt = {0};
+    buf_append_text(&exempt, "no_proxy=localhost,127.0.0.1,::1");
+    for (char *const *at = keeper->config.peers; at && *at; at++)
+        buf_printf(&exempt, ",%.*s", (int)strcspn(*at, ":"), *at);
+    fields_add_text(fields, TAG_ENV, buf_text(&exempt));
+    memcpy(buf_data(&exempt), "NO_PROXY", strlen("NO_PROXY"));
+    fields_add_text(fields, TAG_ENV, buf_text(&exempt));
 }
 
 int egress_start(struct keeper *keeper, struct error *err)

@@ -24,11 +24,12 @@
 #include "sandbox/egress.h"
 #include "sandbox/keeper_internal.h"
 #include "sandbox/kept.h"
+#include "sandbox/peers.h"
 #include "sandbox/publish.h"
+#include "sandbox/start_command.h"
 #include "sandbox/state.h"
 #include "sandbox/tunnel.h"
 
-#define REQUEST_MS 10000
 /* For a killed machine to be gone. */
 #define END_MS 5000
 #define ADOPT_MS 20000
@@ -157,6 +158,7 @@ int keeper_adopt(struct keeper *keeper, struct error *err)
             "%zu:%s:%s", i, config->volumes[i].read_only ? "ro" : "rw", config->volumes[i].guest);
         fields_add_text(&fields, TAG_VOLUME, text);
     }
+    peers_add_hosts(keeper, &fields);
     int result = agent_call(machine_agent(keeper->machine), OP_ADOPT, &fields, ADOPT_MS, err);
     if (result == 0)
         return 0;
@@ -182,6 +184,14 @@ static int take_name(struct keeper *keeper, struct error *err)
     return keeper->lock < 0 ? -1 : keeper_listen(keeper, err);
 }
 
+static int open_log(struct keeper *keeper, struct error *err)
+{
+    const char *folder = keeper->config.log_folder;
+    if (folder && folder_make(folder, 0700, err) < 0)
+        return -1;
+    return output_log_open(&keeper->log, folder ? folder : keeper->folder, err);
+}
+
 static int start(struct keeper *keeper, struct error *err)
 {
     keeper->started_us = clock_realtime_us();
@@ -196,7 +206,7 @@ static int start(struct keeper *keeper, struct error *err)
     if (result == 0)
         result = write_config(keeper, err);
     if (result == 0)
-        result = output_log_open(&keeper->log, keeper->folder, err);
+        result = open_log(keeper, err);
     if (result == 0)
         result = keeper->is_ahead ? ahead_wake(keeper, err) : keeper_start_machine(keeper, err);
     if (result == 0)
@@ -250,6 +260,7 @@ char *keeper_status(struct keeper *keeper)
         (json_int_t)keeper->network.sent);
     json_object_update_new(json, more);
     json_object_update_new(json, usage_to_json(keeper));
+    start_command_describe(keeper, json);
     char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     return text;
@@ -392,7 +403,17 @@ static int watch_everything(struct keeper *keeper, struct error *err)
     keeper_touch(keeper);
     save_init(keeper);
     result = publish_start(keeper, err);
-    return result < 0 ? result : egress_start(keeper, err);
+    if (result == 0)
+        result = egress_start(keeper, err);
+    return result < 0 ? result : peers_start(keeper, err);
+}
+
+/* The owner hears of the start when the command runs. */
+static void on_command_begun(struct keeper *keeper, const struct error *failure)
+{
+    client_answer_owner(keeper, START_STREAM, failure);
+    if (failure)
+        keeper_end(keeper, failure->code, failure->message);
 }
 
 static void enclose(void *machine)
@@ -403,10 +424,13 @@ static void enclose(void *machine)
 static void greet_owner(struct keeper *keeper, const struct buf *early)
 {
     cleanup_free char *status = keeper_status(keeper);
-    keeper_answer_owner(keeper, &(struct outcome){.status = status});
+    if (!keeper->config.start)
+        keeper_answer_owner(keeper, &(struct outcome){.status = status});
     if (!keeper->is_ahead)
         keeper->is_enclosing = uv_thread_create(&keeper->enclosing, enclose, keeper->machine) == 0;
     client_add(keeper, keeper->owner, true, early);
+    if (keeper->config.start && !keeper->ending)
+        start_command_run(keeper, on_command_begun);
 }
 
 int keeper_main(int owner_socket)
@@ -425,7 +449,7 @@ int keeper_main(int owner_socket)
     keeper->owner = owner_socket;
     fcntl(keeper->owner, F_SETFD, FD_CLOEXEC);
 
-    int result = keeper_read_request(keeper, &early, REQUEST_MS, &err);
+    int result = keeper_read_request(keeper, &early, -1, &err);
     cancel_with_peer(keeper->owner);
     if (result == OP_PREPARE)
         result = ahead_prepare(keeper, &early, &err);

@@ -24,6 +24,17 @@ static void answer_status(struct client *client, uint32_t stream)
     client_answer(client, stream, &(struct outcome){.status = status});
 }
 
+void client_answer_owner(struct keeper *keeper, uint32_t stream, const struct error *failure)
+{
+    struct client *owner = keeper->clients;
+    while (owner && !owner->is_owner)
+        owner = owner->next;
+    if (owner && failure)
+        client_fail(owner, stream, failure);
+    else if (owner)
+        answer_status(owner, stream);
+}
+
 static void set_paused(struct client *client, uint32_t stream, bool paused)
 {
     struct keeper *keeper = client->keeper;

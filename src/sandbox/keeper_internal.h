@@ -54,6 +54,15 @@ struct network {
     char piece[65536]; /* being read */
 };
 
+/* What the settings have as `start`. */
+struct start_command {
+    void (*begun)(struct keeper *keeper, const struct error *failure); /* NULL: was told */
+    uint64_t pid;                                                      /* 0: none */
+    bool ended;
+    enum verdict verdict;
+    int exit_code, signal;
+};
+
 struct client {
     struct link link;
     struct keeper *keeper;
@@ -107,6 +116,7 @@ struct keeper {
     struct saving saving;
     struct finish finish;
     struct output_log log;
+    struct start_command command;
     int listening; /* socket */
     uv_poll_t listener;
     uv_poll_t machine_exit;
@@ -153,6 +163,8 @@ void route_end_all(struct keeper *keeper, const struct error *reason);
 
 /* keeper_client.c */
 void client_add(struct keeper *keeper, int fd, bool is_owner, const struct buf *early);
+/* Answers the owner's OP_START, if there is an owner still. */
+void client_answer_owner(struct keeper *keeper, uint32_t stream, const struct error *failure);
 void client_fail(struct client *client, uint32_t stream, const struct error *err);
 
 void client_answer(struct client *client, uint32_t stream, const struct outcome *outcome);
@@ -189,7 +201,7 @@ int ahead_wake(struct keeper *keeper, struct error *err);
 
 /* keeper.c, before the loop: these block, and are cancelled when the owner goes away. */
 /* The next request on the owner's socket, whose settings are taken over: OP_PREPARE or OP_START.
- * What came behind it stays in `in`. A negative timeout means none. */
+ * A negative timeout: as long as there is an owner. What came behind it stays in `in`. */
 int keeper_read_request(struct keeper *keeper, struct buf *in, int timeout_ms, struct error *err);
 int keeper_listen(struct keeper *keeper, struct error *err);
 int keeper_start_machine(struct keeper *keeper, struct error *err);

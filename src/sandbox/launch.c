@@ -80,7 +80,8 @@ static _Noreturn void become_keeper(int socket, const char *name)
     _exit(keeper_main(OWNER_FD));
 }
 
-static int send_settings(int fd, enum operation operation, const char *text, struct error *err)
+static int send_settings(int connection, enum operation operation, const char *text,
+                         struct error *err)
 {
     cleanup_buf struct buf fields = {0}, frames = {0};
     fields_add_text(&fields, TAG_CONFIG, text);
@@ -88,14 +89,13 @@ static int send_settings(int fd, enum operation operation, const char *text, str
         return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
     frame_append(&frames, LAUNCH_STREAM, FRAME_OPEN, (uint8_t)operation, buf_data(&fields),
                  buf_length(&fields));
-    ssize_t sent = send(fd, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
+    ssize_t sent = send(connection, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
     if (sent != (ssize_t)buf_length(&frames))
         return error_set(err, ERROR_IO, "cannot reach the new keeper");
     return 0;
 }
 
-/* Called `name` where processes are listed. */
-static int fork_keeper(const char *name, struct error *err)
+int launch_fork(const char *name, struct error *err)
 {
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) < 0)
@@ -111,25 +111,25 @@ static int fork_keeper(const char *name, struct error *err)
     return steal_fd(&ours);
 }
 
-int launch_hand_over(int keeper, const struct sandbox_config *config, struct error *err)
+int launch_begin(int connection, const struct sandbox_config *config, struct error *err)
 {
     json_t *json = sandbox_config_to_json(config);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
-    return send_settings(keeper, OP_START, text, err);
+    return send_settings(connection, OP_START, text, err);
 }
 
 int launch_keeper(const struct sandbox_config *config, struct error *err)
 {
-    cleanup_fd int keeper = fork_keeper(config->name, err);
-    if (keeper < 0 || launch_hand_over(keeper, config, err) < 0)
+    cleanup_fd int keeper = launch_fork(config->name, err);
+    if (keeper < 0 || launch_begin(keeper, config, err) < 0)
         return -1;
     return steal_fd(&keeper);
 }
 
 int launch_ahead(const char *machine_text, struct error *err)
 {
-    cleanup_fd int keeper = fork_keeper("made ahead", err);
+    cleanup_fd int keeper = launch_fork("made ahead", err);
     if (keeper < 0 || send_settings(keeper, OP_PREPARE, machine_text, err) < 0)
         return -1;
     return steal_fd(&keeper);

@@ -21,6 +21,11 @@ int launch_keep_warm(const struct sandbox_config *config, int until, struct erro
  */
 int launch_keeper(const struct sandbox_config *config, struct error *err);
 
+/* The two halves of it: a keeper that waits for its settings, called `name` where processes are
+ * listed, and the settings for it, or for one that was made ahead. */
+int launch_fork(const char *name, struct error *err);
+int launch_begin(int connection, const struct sandbox_config *config, struct error *err);
+
 /*
  * The same for a copy of a running sandbox, or of a snapshot, of the same namespace. All settings
  * but the name are taken over; ports are not led to it.
@@ -39,7 +44,5 @@ int launch_copy(const struct launch_copy *copy, struct error *err);
  * settings. The keeper ends with the connection.
  */
 int launch_ahead(const char *machine_text, struct error *err);
-/* Gives a keeper made ahead its settings: as after launch_keeper OP_START is under way. */
-int launch_hand_over(int keeper, const struct sandbox_config *config, struct error *err);
 
 #define LAUNCH_STREAM 1

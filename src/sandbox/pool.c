@@ -352,7 +352,7 @@ static int take(struct pools *pools, struct kind *kind, const struct sandbox_con
     while (kind->count > 0) {
         int fd = remove_from_stock(pools, kind, 0);
         unwatch(pools, fd);
-        if (is_alive(fd) && launch_hand_over(fd, config, &ignored) == 0)
+        if (is_alive(fd) && launch_begin(fd, config, &ignored) == 0)
             return fd;
         close(fd);
         pools->counts.dropped++;

@@ -38,7 +38,8 @@ static struct route *take_slot(struct keeper *keeper, const struct route_user *u
 
 static void release(struct keeper *keeper, struct route *route)
 {
-    bool counts = !route->parked;
+    /* The sandbox may have ended with this very operation. */
+    bool counts = route->user && !route->parked;
     *route = (struct route){0};
     if (!counts)
         return;

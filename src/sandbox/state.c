@@ -233,6 +233,33 @@ void state_list_free(struct state_entry *entries, size_t count)
     free(entries);
 }
 
+static bool has_keeper(const char *folder)
+{
+    struct error err;
+    cleanup_fd int open_gate = gate(&err);
+    if (open_gate < 0 || !file_exists(folder))
+        return false;
+    cleanup_fd int lock = take_lock(folder, &err);
+    return lock < 0 && err.code == ERROR_BUSY;
+}
+
+json_t *state_read_settings(const char *namespace, const char *name)
+{
+    cleanup_free char *folder = folder_of(namespace, name);
+    cleanup_free char *path = xasprintf("%s/config.json", folder);
+    return json_load_file(path, 0, NULL);
+}
+
+json_t *state_settings(const char *namespace, const char *name)
+{
+    cleanup_free char *folder = folder_of(namespace, name);
+    if (!has_keeper(folder))
+        return NULL;
+    json_t *json = state_read_settings(namespace, name);
+    /* It has just begun. */
+    return json ? json : json_object();
+}
+
 /* Socket addresses are short and home folders may be deep: the path goes by way of a descriptor. */
 static void address_in(int folder_fd, struct sockaddr_un *address)
 {

@@ -40,6 +40,12 @@ int state_list(const char *namespace, struct state_entry **entries, size_t *coun
                struct error *err);
 void state_list_free(struct state_entry *entries, size_t count);
 
+/* The settings of one that has a keeper, as JSON for json_decref: empty while it has not written
+ * them yet. NULL: there is none. */
+json_t *state_settings(const char *namespace, const char *name);
+/* The same without asking whether there is a keeper still. */
+json_t *state_read_settings(const char *namespace, const char *name);
+
 /* Connects to a keeper, at once: ERROR_NOT_FOUND when there is no such sandbox, ERROR_TIMEOUT when
  * its keeper takes no connections. */
 int state_connect(const char *namespace, const char *name, struct error *err);

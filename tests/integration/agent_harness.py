@@ -23,7 +23,7 @@ TAGS = (
     "name volume config signal cancel pid verdict exit_code duration_us error_code message hint "
     "state_lost status path target offset length mode append parents recursive depth limit "
     "context count keep detach close port output_limit output_bytes processes open_files killed "
-    "beneath rehearsal"
+    "beneath rehearsal address host"
 ).split()
 NUMBER = {name: index + 1 for index, name in enumerate(TAGS)}
 NUMERIC = {"version", "pid", "exit_code", "signal", "duration_us", "state_lost", "count", "output_bytes",

@@ -47,8 +47,8 @@ class TunnelTest(AgentTest):
         self.until(lambda: tunnel.events)
         return tunnel, self.keep(server.accept()[0])
 
-    def arrive(self, port):
-        return self.keep(socket.create_connection(("127.0.0.1", port), PATIENCE))
+    def arrive(self, port, address="127.0.0.1"):
+        return self.keep(socket.create_connection((address, port), PATIENCE))
 
     def assert_done(self, tunnel):
         self.assertNotIn("verdict", tunnel.wait())
@@ -253,3 +253,19 @@ class Accept(TunnelTest):
         _, port = self.listen()
         end = self.agent.open(ACCEPT, port=port).wait()
         self.assert_fails(end, "busy", "cannot listen on port %d inside" % port)
+
+    def test_each_address_of_loopback_is_a_place_of_its_own(self):
+        port = self.free_port()
+        [plain] = self.park(port)
+        second, third = (self.agent.open(ACCEPT, port=port, address=0x7F000200 + n) for n in (2, 3))
+        self.assert_alive()
+        self.arrive(port, "127.0.2.3").sendall(b"third")
+        self.arrive(port, "127.0.2.2").sendall(b"second")
+        self.arrive(port).sendall(b"plain")
+        self.until(lambda: plain.stdout and second.stdout and third.stdout)
+        self.assertEqual([plain.stdout, second.stdout, third.stdout], [b"plain", b"second", b"third"])
+
+    def test_no_other_address_is_listened_on(self):
+        for address in (0, 0x7E000001, 0x7F000001 << 8, 1 << 40):
+            end = self.agent.open(ACCEPT, port=self.free_port(), address=address).wait()
+            self.assert_fails(end, "invalid", "no address of the sandbox's own")

@@ -174,6 +174,10 @@ static void json_carries_everything(void **state)
     assert_int_equal(sandbox_config_add_volume(config, "/tmp:/data:ro", "/", &err), 0);
     assert_int_equal(sandbox_config_add_env(config, "A=\"quoted\"\n\xc3\xa4", &err), 0);
     config->user = xstrdup("somebody");
+    config->fingerprint = xstrdup("print");
+    config->log_folder = xstrdup("/log");
+    strv_append(&config->start, xstrdup("sleep"));
+    strv_append(&config->peers, xstrdup("db:5432"));
     config->idle_ms = 1ull << 40;
     config->attached = true;
     config->cpus = 3;
@@ -195,6 +199,10 @@ static void json_carries_everything(void **state)
     assert_string_equal(got.namespace, "default");
     assert_string_equal(got.user, "somebody");
     assert_null(got.workdir);
+    assert_string_equal(got.fingerprint, "print");
+    assert_string_equal(got.log_folder, "/log");
+    assert_string_equal(got.start[0], "sleep");
+    assert_string_equal(got.peers[0], "db:5432");
     assert_string_equal(got.env[0], config->env[0]);
     assert_int_equal(got.volume_count, 1);
     assert_string_equal(got.volumes[0].host, "/tmp");

@@ -1,0 +1,14 @@
+/* Starting sandboxes of a project: what msb up, apply and run have in common. */
+#pragma once
+
+#include "project/fleet.h"
+
+/* Held while it is found out what has to be started, and until that is ready: two at once would
+ * start the same sandboxes. */
+int project_lock(const struct project *project, struct error *err);
+/*
+ * Prepares and starts those of the fleet, tells about each and, if the fleet stays, shows their
+ * output. Frees the fleet and lets go of the lock (or -1). Returns the exit code for our own
+ * process.
+ */
+int project_start(struct fleet *fleet, int lock);

@@ -1,0 +1,29 @@
+/* What has to be done so that the sandboxes that run are those that the file names. */
+#pragma once
+
+#include "project/project.h"
+
+enum plan_action {
+    PLAN_START,
+    PLAN_RESTART, /* it runs with other settings */
+    PLAN_KEEP,
+    PLAN_STOP, /* it runs and the file does not name it any more */
+};
+
+struct plan_step {
+    enum plan_action action;
+    char *name;
+    const struct project_sandbox *sandbox; /* NULL to stop */
+    struct sandbox_config config;          /* as of project_settings; empty to stop */
+};
+
+struct plan {
+    struct plan_step *steps; /* in the order of dependencies; what is to stop comes first */
+    size_t count;
+};
+
+/* For those named and all they depend on; without names for the whole project. Images are made when
+ * they are missing. plan_free also on failure. */
+int plan_make(struct plan *plan, const struct project *project, char *const *names,
+              struct error *err);
+void plan_free(struct plan *plan);
