@@ -45,7 +45,7 @@ enum argument_kind {
 struct command {
     const char *name;    /* one word or two */
     const char *alias;   /* another name of one word, or NULL */
-    const char *summary; /* one line for the list of commands; NULL: not listed */
+    const char *summary; /* one line for the list of commands */
     const char *usage;   /* what follows "msb" */
     enum argument_kind argument;
     const char *description;      /* paragraphs for --help */

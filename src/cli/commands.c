@@ -18,24 +18,24 @@ const struct command *const commands[] = {
     &doctor_command, &completion_command, &version_command,
     &server_start_command, &server_stop_command, &server_status_command, &server_log_command,
     &server_keygen_command,
-    /* for msb itself */
-    &server_launcher_command, &unpack_command,
     NULL,
 };
+
+const struct command *const own_commands[] = {&server_launcher_command, &unpack_command, NULL};
 /* clang-format on */
 
 const char overview_text[] =
     "Runs code that nobody trusts, in machines of its own that start in an instant.\n";
 
 const char environment_text[] =
-    "MSB_HOME        where kernels, images, templates and sandboxes are kept\n"
-    "                (~/.microsandbox)\n"
-    "MSB_ENGINE      vm or jail: what isolates sandboxes (vm)\n"
-    "MSB_KERNEL      a kernel to use instead of Debian's\n"
-    "MSB_QEMU        a QEMU to use instead of the one in PATH\n"
-    "MSB_INSECURE_REGISTRIES\n"
-    "                HOST:PORT,… of registries without TLS\n"
-    "MSB_LOG_LEVEL   error, warn, info or debug: how much is told (warn; info by the server)\n"
-    "MSB_LOG_FILE    a file for that, instead of stderr\n"
-    "MSB_LOG_FORMAT  json or console (json in files)\n"
-    "NO_COLOR        anything: no colours, also on terminals\n";
+    "  MSB_HOME        where kernels, images, templates and sandboxes are kept\n"
+    "                  (~/.microsandbox)\n"
+    "  MSB_ENGINE      vm or jail: what isolates sandboxes (vm)\n"
+    "  MSB_KERNEL      a kernel to use instead of Debian's\n"
+    "  MSB_QEMU        a QEMU to use instead of the one in PATH\n"
+    "  MSB_INSECURE_REGISTRIES\n"
+    "                  HOST:PORT,… of registries without TLS\n"
+    "  MSB_LOG_LEVEL   error, warn, info or debug: how much is told (warn; info by the server)\n"
+    "  MSB_LOG_FILE    a file for that, instead of stderr\n"
+    "  MSB_LOG_FORMAT  json or console (json in files)\n"
+    "  NO_COLOR        anything: no colours, also on terminals\n";

@@ -24,25 +24,30 @@ static int match(const struct command *command, int argc, char **argv)
     return argc > 1 && strcmp(argv[1], second) == 0 ? 2 : 0;
 }
 
+static const struct command *find_among(const struct command *const *list, int argc, char **argv,
+                                        int *words)
+{
+    for (; *list; list++) {
+        *words = match(*list, argc, argv);
+        if (*words > 0)
+            return *list;
+    }
+    return NULL;
+}
+
 static const struct command *find_command(int argc, char **argv, int *words)
 {
     if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0)
         argv[0] = "version";
-    for (size_t i = 0; commands[i]; i++) {
-        *words = match(commands[i], argc, argv);
-        if (*words > 0)
-            return commands[i];
-    }
-    return NULL;
+    const struct command *found = find_among(commands, argc, argv, words);
+    return found ? found : find_among(own_commands, argc, argv, words);
 }
 
 static void print_overview(FILE *to)
 {
     fprintf(to, "Usage: msb COMMAND [OPTIONS]\n\n%s\nCommands:\n", overview_text);
-    for (size_t i = 0; commands[i]; i++) {
-        if (commands[i]->summary)
-            fprintf(to, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
-    }
+    for (size_t i = 0; commands[i]; i++)
+        fprintf(to, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(to,
             "\n\"msb COMMAND --help\" explains a command. A first run:\n"
             "  msb exe python -c 'print(6*7)'\n\n"

@@ -56,8 +56,8 @@ setup() {
     before=$(cat Sandboxfile)
     run --separate-stderr msb add web
     assert_refused 2 "which image"
-    run --separate-stderr msb add Web --image python
-    assert_refused 1 '"Web" cannot be used'
+    run --separate-stderr msb add w+b --image python
+    assert_refused 1 '"w+b" cannot be used'
     run --separate-stderr msb add web web --image python
     assert_refused 1 "there is a sandbox web already"
     run --separate-stderr msb add web --image python --depends-on nobody
