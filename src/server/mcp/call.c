@@ -227,8 +227,10 @@ void mcp_call_cancel(struct mcp_call *call)
     stream->finish(stream, NULL, 0);
 }
 
-void mcp_call_cancel_all(struct mcp_call **first)
+void mcp_call_cancel_all(struct mcp_call *first)
 {
-    while (*first)
-        mcp_call_cancel(*first);
+    for (struct mcp_call *call = first, *next; call; call = next) {
+        next = call->next;
+        mcp_call_cancel(call);
+    }
 }

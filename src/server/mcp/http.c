@@ -227,14 +227,18 @@ static struct http_stream *make_stream(struct mcp *mcp, struct mcp_peer *peer,
 
 void http_streams_forget(struct mcp_peer *peer)
 {
-    while (peer->streams)
-        free_stream(peer->streams);
+    for (struct http_stream *stream = peer->streams, *next; stream; stream = next) {
+        next = stream->next_of_peer;
+        free_stream(stream);
+    }
 }
 
 void http_streams_close(struct mcp *mcp)
 {
-    while (mcp->events)
-        finish_events(mcp->events, NULL);
+    for (struct http_stream *stream = mcp->events, *next; stream; stream = next) {
+        next = stream->next_open;
+        finish_events(stream, NULL);
+    }
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */

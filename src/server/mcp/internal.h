@@ -109,7 +109,7 @@ struct mcp_call *mcp_call_make(const struct mcp_incoming *incoming);
 struct mcp_call *mcp_call_find(struct mcp_call *first, const json_t *id);
 /* Tells whoever works on it, and is gone. */
 void mcp_call_cancel(struct mcp_call *call);
-void mcp_call_cancel_all(struct mcp_call **first);
+void mcp_call_cancel_all(struct mcp_call *first);
 
 /* peer.c */
 struct mcp_peer *peer_make(struct mcp *mcp);

@@ -37,7 +37,7 @@ static void free_at_last(uv_handle_t *pulse)
 void mcp_close(struct mcp *mcp)
 {
     subscription_end_all(mcp);
-    mcp_call_cancel_all(&mcp->loose);
+    mcp_call_cancel_all(mcp->loose);
     while (mcp->peers)
         peer_free(mcp, mcp->peers);
     http_streams_close(mcp);

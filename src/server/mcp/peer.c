@@ -120,7 +120,7 @@ void peer_end(struct mcp *mcp, struct mcp_peer *peer)
 void peer_free(struct mcp *mcp, struct mcp_peer *peer)
 {
     struct mcp_peer **at = &mcp->peers;
-    mcp_call_cancel_all(&peer->calls);
+    mcp_call_cancel_all(peer->calls);
     if (peer->back)
         peer->back->finish(peer->back, NULL, 0);
     http_streams_forget(peer);
