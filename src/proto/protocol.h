@@ -54,7 +54,7 @@ enum operation {
     OP_STOP,       /* end the sandbox; ends when it cannot act any more */
     OP_PAUSE,
     OP_RESUME,
-    OP_SAVE, /* PATH, a folder of the host: writes the sandbox down; END carries STATUS */
+    OP_SAVE,    /* PATH, a folder of the host: writes the sandbox down; END carries STATUS */
     OP_PREPARE, /* before OP_START: CONFIG without a name; ends when the machine waits for that */
 };
 
