@@ -179,7 +179,7 @@ lint:
 	@tools/install-packages $(LINT_PACKAGES)
 	clang-format --dry-run --Werror $(ALL_C)
 	clang-tidy --quiet --warnings-as-errors='*' $(filter-out src/agent/% tests/%,$(filter %.c,$(ALL_C))) \
-	    -- $(filter-out -MMD -MP,$(CFLAGS))
+	    -- -Iinclude $(filter-out -MMD -MP,$(CFLAGS))
 	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
 	    --suppress=missingIncludeSystem --suppress=internalAstError --suppress=ctuuninitvar \
 	    -Isrc -D_GNU_SOURCE -D__x86_64__ --std=c11 src
