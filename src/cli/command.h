@@ -59,4 +59,4 @@ extern const struct command exe_command, exec_command, prepare_command, ps_comma
     pause_command, resume_command, fork_command, snapshot_command, snapshots_command,
     restore_command, contexts_command, metrics_command, packages_command, doctor_command,
     version_command, server_start_command, server_stop_command, server_status_command,
-    server_log_command, server_keygen_command, server_launcher_command;
+    server_log_command, server_keygen_command, server_launcher_command, mcp_command;

@@ -26,6 +26,7 @@ static const struct command *const commands[] = {
     &prepare_command,
     &doctor_command,
     &version_command,
+    &mcp_command,
     &server_start_command,
     &server_stop_command,
     &server_status_command,

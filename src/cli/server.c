@@ -13,8 +13,8 @@
 #include "base/title.h"
 #include "cli/command.h"
 #include "sandbox/config.h"
-#include "server/keys.h"
 #include "sandbox/launcher.h"
+#include "server/keys.h"
 #include "server/server.h"
 
 static struct {

@@ -29,7 +29,7 @@ struct link {
     struct writer writer;
     struct buf in;
     uint64_t received; /* bytes so far */
-    struct buf held; /* see link_hold */
+    struct buf held;   /* see link_hold */
     bool is_held;
     bool is_closing;
     bool close_when_written;
