@@ -72,12 +72,25 @@ static size_t room_of(const json_t *answer)
     return taken < PICTURES_MAX ? PICTURES_MAX - taken : 0;
 }
 
+static size_t links_begin(const json_t *answer)
+{
+    size_t index;
+    json_t *block;
+    json_array_foreach(content_of(answer), index, block)
+    {
+        if (json_object_get(block, "uri"))
+            return index;
+    }
+    return json_array_size(content_of(answer));
+}
+
 static bool add_base64(json_t *answer, const char *type, const char *data, size_t length)
 {
     if (length > PICTURE_MAX / 3 * 4 + 4 || length > room_of(answer))
         return false;
-    json_array_append_new(content_of(answer), json_pack("{s:s, s:s%, s:s}", "type", "image", "data",
-                                                        data, length, "mimeType", type));
+    json_array_insert_new(content_of(answer), links_begin(answer),
+                          json_pack("{s:s, s:s%, s:s}", "type", "image", "data", data, length,
+                                    "mimeType", type));
     return true;
 }
 
@@ -156,46 +169,50 @@ static json_t *add_file(struct buf *text, const struct run_told *told, const jso
                      name ? name : path, "mimeType", type, "size", size);
 }
 
-/* Pictures are linked only when they are too large to be shown. */
-static bool is_shown(const json_t *record)
+
+static bool is_small_picture(const json_t *record)
 {
     const char *path = json_string_value(json_object_get(record, "path"));
     return answer_is_picture(content_type(path)) &&
            json_integer_value(json_object_get(record, "size")) <= PICTURE_MAX;
 }
 
-static void add_files(json_t *links, struct buf *text, const struct run_told *told)
+/* Where figures are shown already, a picture is most likely one of them, and linked to. */
+static void add_files(json_t *answer, struct buf *text, const struct run_told *told)
 {
     size_t index;
     json_t *record;
     if (!told->session || json_array_size(told->files) == 0)
         return;
+    json_t *links = json_array();
+    bool shows = told->pictures && json_array_size(content_of(answer)) == 1;
     buf_append_text(text, "New or changed files, for sandbox_read_artifact:\n");
     json_array_foreach(told->files, index, record)
     {
         json_t *link = add_file(text, told, record);
-        if (!is_shown(record))
+        if (shows && is_small_picture(record))
+            json_array_append(told->pictures, record);
+        else
             json_array_append(links, link);
         json_decref(link);
     }
+    json_array_extend(content_of(answer), links);
+    json_decref(links);
 }
 
 json_t *answer_run(const struct run_told *told)
 {
     cleanup_buf struct buf text = {0};
-    json_t *links = json_array();
     json_t *answer = answer_text("");
     add_output(&text, told);
-    add_files(links, &text, told);
     size_t left_out = add_figures(answer, told->results);
     if (left_out > 0)
         buf_printf(&text,
                    "[%zu figure%s larger than 1 MB and not shown: draw with fewer points or a "
                    "lower dpi]\n",
                    left_out, left_out == 1 ? " is" : "s are");
+    add_files(answer, &text, told);
     json_object_set_new(json_array_get(content_of(answer), 0), "text",
                         json_string(buf_text(&text)));
-    json_array_extend(content_of(answer), links);
-    json_decref(links);
     return answer;
 }

@@ -29,6 +29,7 @@ struct run_told {
     const char *session;   /* that has the files; NULL: there are none */
     const json_t *results; /* whose figures are shown */
     const json_t *files;   /* records of files that are new or have changed; or NULL */
+    json_t *pictures;      /* gets those that answer_add_picture is to show; or NULL */
 };
 
 json_t *answer_run(const struct run_told *told);

@@ -22,7 +22,7 @@ struct run_work_of_job {
     struct session_run *run;
     struct session_file *reading;
     char *session;
-    json_t *files;
+    json_t *pictures; /* records */
     json_t *answer;
     size_t next;
 };
@@ -32,7 +32,7 @@ static void show_next(struct run_work_of_job *work);
 static void work_free(struct run_work_of_job *work)
 {
     free(work->session);
-    json_decref(work->files);
+    json_decref(work->pictures);
     json_decref(work->answer);
     free(work);
 }
@@ -58,7 +58,7 @@ static void end(struct run_work_of_job *work, json_t *answer)
 
 static const char *path_of(const struct run_work_of_job *work)
 {
-    return json_string_value(json_object_get(json_array_get(work->files, work->next), "path"));
+    return json_string_value(json_object_get(json_array_get(work->pictures, work->next), "path"));
 }
 
 static void on_read(void *context, const struct file_result *result,
@@ -77,11 +77,7 @@ static void on_read(void *context, const struct file_result *result,
 static bool read_picture(struct run_work_of_job *work)
 {
     struct session_failure unread;
-    const json_t *record = json_array_get(work->files, work->next);
     const char *path = path_of(work);
-    if (!answer_is_picture(content_type(path)) ||
-        json_integer_value(json_object_get(record, "size")) > PICTURE_MAX)
-        return false;
     work->reading = session_file_start(
         work->job->server->sessions,
         &(struct session_request){
@@ -94,7 +90,7 @@ static bool read_picture(struct run_work_of_job *work)
 
 static void show_next(struct run_work_of_job *work)
 {
-    for (; work->next < json_array_size(work->files); work->next++) {
+    for (; work->next < json_array_size(work->pictures); work->next++) {
         if (read_picture(work))
             return;
     }
@@ -131,7 +127,7 @@ static void on_ended(void *context, const struct run_result *result,
     }
     cleanup_free char *footer = describe(work, result);
     work->session = xstrdup(result->session_id);
-    work->files = result->files ? json_deep_copy(result->files) : json_array();
+    work->pictures = json_array();
     work->answer = answer_run(&(struct run_told){.out = result->out,
                                                  .err = result->err,
                                                  .out_cut = result->out_truncated,
@@ -139,8 +135,9 @@ static void on_ended(void *context, const struct run_result *result,
                                                  .footer = footer,
                                                  .session = result->session_id,
                                                  .results = result->results,
-                                                 .files = result->files});
-    resources_tell(work->job->server, work->job->namespace, work->session, work->files);
+                                                 .files = result->files,
+                                                 .pictures = work->pictures});
+    resources_tell(work->job->server, work->job->namespace, work->session, result->files);
     show_next(work);
 }
 
