@@ -88,9 +88,9 @@ static bool add_base64(json_t *answer, const char *type, const char *data, size_
 {
     if (length > PICTURE_MAX / 3 * 4 + 4 || length > room_of(answer))
         return false;
-    json_array_insert_new(content_of(answer), links_begin(answer),
-                          json_pack("{s:s, s:s%, s:s}", "type", "image", "data", data, length,
-                                    "mimeType", type));
+    json_array_insert_new(
+        content_of(answer), links_begin(answer),
+        json_pack("{s:s, s:s%, s:s}", "type", "image", "data", data, length, "mimeType", type));
     return true;
 }
 
@@ -168,7 +168,6 @@ static json_t *add_file(struct buf *text, const struct run_told *told, const jso
     return json_pack("{s:s, s:s, s:s, s:s, s:I}", "type", "resource_link", "uri", uri, "name",
                      name ? name : path, "mimeType", type, "size", size);
 }
-
 
 static bool is_small_picture(const json_t *record)
 {

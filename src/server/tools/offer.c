@@ -120,8 +120,16 @@ const char *tools_namespace(const struct mcp_call *call)
     return strcmp(call->scope, KEY_ALL_NAMESPACES) == 0 ? SANDBOX_DEFAULT_NAMESPACE : call->scope;
 }
 
+/* Nothing is written down that the caller may not see, or that could not be a name. */
 void tools_note(const struct mcp_call *call, const char *namespace, const char *sandbox)
 {
+    struct error ignored;
+    bool is_theirs =
+        strcmp(call->scope, KEY_ALL_NAMESPACES) == 0 || strcmp(call->scope, namespace) == 0;
+    if (!is_theirs || sandbox_check_name("", namespace, &ignored) < 0)
+    namespace = "";
+    if (!namespace[0] || sandbox_check_name("", sandbox, &ignored) < 0)
+        sandbox = "";
     struct server *server = tools_server(call);
     struct http_request *request = steal_pointer(&server->asking);
     const char *tool = json_string_value(json_object_get(call->params, "name"));
