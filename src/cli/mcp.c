@@ -1,6 +1,7 @@
 /* msb mcp: tools for a model, over stdin and stdout. */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -12,6 +13,16 @@ static struct {
     const char *tools;
     char **volumes;
 } options;
+
+/* Files and /dev/null cannot be waited for. */
+static int check_pipe(int fd, const char *name, struct error *err)
+{
+    struct stat info;
+    if (fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || isatty(fd)))
+        return 0;
+    error_set(err, ERROR_INVALID, "%s is no pipe: who is to speak to this?", name);
+    return error_hint(err, "a chat client starts \"msb mcp\" itself; docs/mcp.md says how");
+}
 
 /* Whatever else prints does so on stderr. Returns the descriptor of the protocol. */
 static int take_stdout(struct error *err)
@@ -42,6 +53,9 @@ static int run(const struct arguments *arguments)
         error_hint(&err, "use --tools sessions, or no option at all");
         return report_error(&err, EXIT_USAGE);
     }
+    if (check_pipe(STDIN_FILENO, "stdin", &err) < 0 ||
+        check_pipe(STDOUT_FILENO, "stdout", &err) < 0)
+        return report_error(&err, EXIT_USAGE);
     int out = take_stdout(&err);
     int in = out < 0 ? -1 : take_stdin();
     struct server_options wanted = {.dev = true,

