@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -119,10 +120,16 @@ class Python(Pipes):
         result = self.python("import os\nopen('noise.png', 'wb').write(os.urandom(2 << 20))")
         self.assertEqual(kinds_of(result), ["text", "resource_link"])
 
-    def test_long_output_is_cut_and_says_so(self):
-        text = text_of(self.python("print('x' * 200000)"))
+    def test_long_output_can_be_read_to_its_end(self):
+        result = self.python("print('x' * 200000, 'end')")
+        text = text_of(result)
         self.assertLess(len(text), 110000)
-        self.assertIn("[stdout was cut here", text)
+        path = re.search(r"stdout goes on: read (\S+) with", text).group(1)
+        rest = self.client.call("sandbox_read_artifact", session_id=session_of(result), path=path,
+                                offset=200000 - 5)
+        self.assertEqual(text_of(rest), "xxxxx end\n")
+        text = text_of(self.python("print('y' * (5 << 20))"))
+        self.assertIn("[stdout goes on and was cut: read ", text)
 
     def test_a_timeout(self):
         text = text_of(self.python("import time; time.sleep(60)", timeout=1))
@@ -376,6 +383,22 @@ class Http(HttpTest):
                       "io.modelcontextprotocol/clientCapabilities": {}}}},
             MCP_Protocol_Version="2026-07-28", Mcp_Method="tools/call", Mcp_Name="sandbox_run_python")
         self.assertTrue(text_of(answer.json()["result"]).startswith("4\n"))
+
+    def test_a_modern_client_that_leaves_has_cancelled(self):
+        with socket.create_connection(self.server.url.split("//")[1].split(":"), timeout=30) as client:
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+                "name": "sandbox_run_python",
+                "arguments": {"code": "import time; time.sleep(600)", "session_id": "modern"},
+                "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                          "io.modelcontextprotocol/clientCapabilities": {}}}})
+            client.sendall((
+                "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n"
+                "Mcp-Method: tools/call\r\nMcp-Name: sandbox_run_python\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+            status = lambda: [s["status"] for s in self.server.rpc("session.list")["sessions"]]
+            until(lambda: status() == ["processing"])
+        until(lambda: status() in (["ready"], ["error"]))
 
     def test_ending_while_a_call_runs(self):
         conversation = self.begin()

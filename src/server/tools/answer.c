@@ -5,12 +5,19 @@
 #include "base/buf.h"
 #include "base/json_text.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "server/base64.h"
 #include "server/content_type.h"
 
 json_t *answer_text(const char *text)
 {
     return json_pack("{s:[{s:s, s:s}]}", "content", "type", "text", "text", text);
+}
+
+void answer_add_text(json_t *answer, const char *text)
+{
+    json_array_append_new(json_object_get(answer, "content"),
+                          json_pack("{s:s, s:s}", "type", "text", "text", text));
 }
 
 json_t *answer_error(const char *what, const char *remedy)
@@ -142,18 +149,30 @@ static void end_line(struct buf *text)
         buf_append_text(text, "\n");
 }
 
+/* False: it was too long. */
+static bool add_stream(struct buf *text, const char *stream)
+{
+    size_t length = strlen(stream);
+    bool fits = length <= OUTPUT_SHOWN;
+    if (!fits)
+        length = OUTPUT_SHOWN - utf8_unfinished((const uint8_t *)stream, OUTPUT_SHOWN);
+    buf_append(text, stream, length);
+    end_line(text);
+    return fits;
+}
+
 static void add_output(struct buf *text, const struct run_told *told)
 {
-    buf_append_text(text, told->out);
-    end_line(text);
+    bool whole = add_stream(text, told->out) && !told->out_cut;
+    if (!whole && told->rest)
+        buf_printf(text, "[stdout goes on%s: read %s with %s]\n",
+                   told->out_cut ? " and was cut" : "", told->rest, told->reader);
+    else if (!whole)
+        buf_append_text(text, "[stdout was cut here: print less, or write it to a file]\n");
     if (told->err[0])
-        buf_printf(text, "[stderr]\n%s", told->err);
-    end_line(text);
-    if (told->out_cut || told->err_cut)
-        buf_printf(
-            text, "[%s was cut here: print less, or write it to a file and read that in parts%s]\n",
-            told->out_cut ? "stdout" : "stderr",
-            told->session ? " with sandbox_read_artifact" : "");
+        buf_append_text(text, "[stderr]\n");
+    if (!add_stream(text, told->err) || told->err_cut)
+        buf_append_text(text, "[stderr was cut here: print less, or write it to a file]\n");
     buf_printf(text, "%s\n", told->footer);
 }
 
@@ -185,7 +204,7 @@ static void add_files(json_t *answer, struct buf *text, const struct run_told *t
         return;
     json_t *links = json_array();
     bool shows = told->pictures && json_array_size(content_of(answer)) == 1;
-    buf_append_text(text, "New or changed files, for sandbox_read_artifact:\n");
+    buf_printf(text, "New or changed files, for %s:\n", told->reader);
     json_array_foreach(told->files, index, record)
     {
         json_t *link = add_file(text, told, record);

@@ -15,6 +15,9 @@
 /* All of an answer together, in base64: a line on stdio must not be longer than 4 MiB. */
 #define PICTURES_MAX (3u << 20)
 
+/* What is shown of a stream. */
+#define OUTPUT_SHOWN (100u << 10)
+
 json_t *answer_text(const char *text);
 /* The tool could not do it; the remedy may be "". */
 json_t *answer_error(const char *what, const char *remedy);
@@ -24,7 +27,9 @@ json_t *answer_data(json_t *object);
 
 struct run_told {
     const char *out, *err;
-    bool out_cut, err_cut;
+    bool out_cut, err_cut; /* there was more */
+    const char *reader;    /* the tool that reads files */
+    const char *rest;      /* the file that has all of stdout, where it is too long; or NULL */
     const char *footer;    /* exit code, times and so on, in one line */
     const char *session;   /* that has the files; NULL: there are none */
     const json_t *results; /* whose figures are shown */
@@ -35,6 +40,7 @@ struct run_told {
 json_t *answer_run(const struct run_told *told);
 /* False: there is no room for it. */
 bool answer_add_picture(json_t *answer, const char *type, const void *bytes, size_t length);
+void answer_add_text(json_t *answer, const char *text);
 /* Whether models can look at it. */
 bool answer_is_picture(const char *type);
 

@@ -70,16 +70,16 @@ static void start(struct file_call *work, enum operation operation, bool must_ex
                                       .template = must_exist ? NULL : "python"};
     work->call->context = work;
     work->call->cancelled = on_cancelled;
-    work->file = session_file_start(
-        server->sessions, &request,
-        &(struct file_work){.operation = operation,
-                            .path = work->path,
-                            .beneath = operation != OP_FILE_WRITE,
-                            .content = buf_data(&work->content),
-                            .length = buf_length(&work->content),
-                            .max = operation == OP_FILE_READ ? server->session_settings.max_download
-                                                             : 0},
-        ended, work, &failure);
+    work->file = session_file_start(server->sessions, &request,
+                                    &(struct file_work){
+                                        .operation = operation,
+                                        .path = work->path,
+                                        .beneath = operation != OP_FILE_WRITE,
+                                        .content = buf_data(&work->content),
+                                        .length = buf_length(&work->content),
+                                        .max = operation == OP_FILE_READ ? ARTIFACT_MAX : 0,
+                                    },
+                                    ended, work, &failure);
     if (!work->file)
         end(work, answer_failure(&failure));
 }

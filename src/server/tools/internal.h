@@ -5,6 +5,9 @@
 #include "server/tools/job.h"
 #include "server/tools/tools.h"
 
+/* A file that is read at once. */
+#define ARTIFACT_MAX (10u << 20)
+
 static inline struct server *tools_server(const struct mcp_call *call)
 {
     return mcp_offer(call->mcp)->context;

@@ -7,13 +7,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "base/variables.h"
 #include "server/tools/internal.h"
 
 #define PROGRESS_MS 5000
-/* Clients usually give up after a minute. */
-#define ANSWER_S 50
-#define ANSWER_S_MAX 86400
 /* Work that nobody asks for ends. */
 #define LEFT_MS (15u * 60 * 1000)
 #define LEFT_MAX 32
@@ -140,8 +136,6 @@ static void on_late(uv_timer_t *timer)
 
 static void attend(struct job *job, struct mcp_call *call)
 {
-    struct error ignored;
-    uint64_t answer_s = ANSWER_S;
     job->call = call;
     call->context = job;
     call->cancelled = on_cancelled;
@@ -149,10 +143,7 @@ static void attend(struct job *job, struct mcp_call *call)
         uv_timer_start(&job->timer, on_progress, PROGRESS_MS, PROGRESS_MS);
         return;
     }
-    if (variable_number("MSB_MCP_ANSWER_WITHIN", "seconds", ANSWER_S, 1, ANSWER_S_MAX, &answer_s,
-                        &ignored) < 0)
-        answer_s = ANSWER_S;
-    uv_timer_start(&job->timer, on_late, answer_s * 1000, 0);
+    uv_timer_start(&job->timer, on_late, job->server->session_settings.answer_s * 1000, 0);
 }
 
 struct job *job_begin(struct mcp_call *call, const json_t *arguments, const char *namespace)

@@ -124,7 +124,7 @@ static bool begin(struct visit *visit, enum operation operation, file_ended *end
         &(struct file_work){.operation = operation,
                             .path = visit->path ? visit->path : "",
                             .beneath = true,
-                            .max = is_read ? server->session_settings.max_download : 0},
+                            .max = is_read ? ARTIFACT_MAX : 0},
         ended, visit, &failure);
     return visit->file;
 }

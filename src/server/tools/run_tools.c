@@ -9,18 +9,20 @@
 #include "session/session_file.h"
 
 #define CODE_MAX (100u << 10)
-#define OUTPUT_MAX (100u << 10)
+#define OUTPUT_MAX (4u << 20)
+#define OUTPUT_FOLDER "output"
 #define EXECUTE_CODE_S_MAX 300
 #define TIMEOUT_S_MAX (24u * 3600)
 
 enum style { PYTHON, EXECUTE_CODE, EXECUTE_COMMAND };
 
-/* A run, and then the pictures among its files, one after the other. */
+/* A run; then its output is written down, if it is too long for an answer; then the pictures among
+ * its files are read, one after the other. */
 struct run_work_of_job {
     struct job *job;
     enum style style;
     struct session_run *run;
-    struct session_file *reading;
+    struct session_file *file; /* that is written or read */
     char *session;
     json_t *pictures; /* records */
     json_t *answer;
@@ -42,8 +44,8 @@ static void abandon(struct job *job)
     struct run_work_of_job *work = job->work;
     if (work->run)
         session_run_abandon(work->run);
-    else if (work->reading)
-        session_file_abandon(work->reading);
+    else if (work->file)
+        session_file_abandon(work->file);
     work_free(work);
 }
 
@@ -66,7 +68,7 @@ static void on_read(void *context, const struct file_result *result,
 {
     (void)failure;
     struct run_work_of_job *work = context;
-    work->reading = NULL;
+    work->file = NULL;
     if (result)
         answer_add_picture(work->answer, content_type(path_of(work)), result->content,
                            result->length);
@@ -78,14 +80,14 @@ static bool read_picture(struct run_work_of_job *work)
 {
     struct session_failure unread;
     const char *path = path_of(work);
-    work->reading = session_file_start(
+    work->file = session_file_start(
         work->job->server->sessions,
         &(struct session_request){
             .namespace = work->job->namespace, .id = work->session, .must_exist = true},
         &(struct file_work){
             .operation = OP_FILE_READ, .path = path, .beneath = true, .max = PICTURE_MAX},
         on_read, work, &unread);
-    return work->reading;
+    return work->file;
 }
 
 static void show_next(struct run_work_of_job *work)
@@ -95,6 +97,35 @@ static void show_next(struct run_work_of_job *work)
             return;
     }
     end(work, json_incref(work->answer));
+}
+
+/* ---- long output ----------------------------------------------------------------------------- */
+
+static void on_written(void *context, const struct file_result *result,
+                       const struct session_failure *failure)
+{
+    struct run_work_of_job *work = context;
+    work->file = NULL;
+    if (!result) {
+        cleanup_free char *text =
+            xasprintf("[stdout could not be written down: %s]", failure->cause.message);
+        answer_add_text(work->answer, text);
+    }
+    show_next(work);
+}
+
+static void write_output(struct run_work_of_job *work, const char *path, const char *text)
+{
+    struct session_failure failure;
+    work->file = session_file_start(
+        work->job->server->sessions,
+        &(struct session_request){
+            .namespace = work->job->namespace, .id = work->session, .must_exist = true},
+        &(struct file_work){
+            .operation = OP_FILE_WRITE, .path = path, .content = text, .length = strlen(text)},
+        on_written, work, &failure);
+    if (!work->file)
+        on_written(work, NULL, &failure);
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
@@ -126,19 +157,27 @@ static void on_ended(void *context, const struct run_result *result,
         return;
     }
     cleanup_free char *footer = describe(work, result);
+    bool is_long = strlen(result->out) > OUTPUT_SHOWN;
+    cleanup_free char *rest = is_long ? xasprintf(OUTPUT_FOLDER "/%s.txt", result->run_id) : NULL;
     work->session = xstrdup(result->session_id);
     work->pictures = json_array();
-    work->answer = answer_run(&(struct run_told){.out = result->out,
-                                                 .err = result->err,
-                                                 .out_cut = result->out_truncated,
-                                                 .err_cut = result->err_truncated,
-                                                 .footer = footer,
-                                                 .session = result->session_id,
-                                                 .results = result->results,
-                                                 .files = result->files,
-                                                 .pictures = work->pictures});
+    work->answer = answer_run(&(struct run_told){
+        .out = result->out,
+        .err = result->err,
+        .out_cut = result->out_truncated,
+        .err_cut = result->err_truncated,
+        .reader = work->style == PYTHON ? "sandbox_read_artifact" : "execute_command",
+        .rest = rest,
+        .footer = footer,
+        .session = result->session_id,
+        .results = result->results,
+        .files = result->files,
+        .pictures = work->pictures});
     resources_tell(work->job->server, work->job->namespace, work->session, result->files);
-    show_next(work);
+    if (rest)
+        write_output(work, rest, result->out);
+    else
+        show_next(work);
 }
 
 static void on_printed(void *context, const uint8_t *bytes, size_t length)
