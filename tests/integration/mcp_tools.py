@@ -181,7 +181,7 @@ class Files(Pipes):
         offset = int(re.search(r'"offset": (\d+)', first).group(1))
         rest = text_of(read("long.txt", offset=offset))
         self.assertEqual(first.split("\n")[0] + rest, "ä" * 40000)
-        blob = read("/workspace/x.bin")["content"][1]["resource"]
+        blob = read("/mnt/data/x.bin")["content"][1]["resource"]
         self.assertEqual(base64.b64decode(blob["blob"]), b"\0\xff")
         self.assertTrue(read("big.bin")["isError"])
 

@@ -16,7 +16,6 @@
 #define TEXT_MAX (64u << 10)
 /* In base64, within an answer. */
 #define BINARY_MAX (2u << 20)
-#define WORKING_FOLDER "/workspace/"
 
 /* One call: an upload looks whether the file is there before it writes. */
 struct file_call {
@@ -296,6 +295,17 @@ static json_t *tell_read(const struct file_call *work, const struct file_result 
     return tell_binary(work, result, type);
 }
 
+/* The working folder has three names. */
+static const char *below_working_folder(const char *path)
+{
+    static const char *const names[] = {"/workspace/", "/mnt/data/", "/home/user/"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strncmp(path, names[i], strlen(names[i])) == 0)
+            return path + strlen(names[i]);
+    }
+    return path;
+}
+
 void tool_read_artifact(struct mcp_call *call, const json_t *arguments)
 {
     struct session_failure failure;
@@ -308,9 +318,7 @@ void tool_read_artifact(struct mcp_call *call, const json_t *arguments)
         end(work, answer_failure(&failure));
         return;
     }
-    if (strncmp(path, WORKING_FOLDER, strlen(WORKING_FOLDER)) == 0)
-        path += strlen(WORKING_FOLDER);
-    work->path = xstrdup(path);
+    work->path = xstrdup(below_working_folder(path));
     work->answer = tell_read;
     start(work, OP_FILE_READ, true, on_ended);
 }
