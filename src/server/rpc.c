@@ -65,7 +65,7 @@ static void answer_within(struct rpc_call *call, json_t *message)
 
 static void answer(struct rpc_call *call, json_t *message)
 {
-    if (call->asker) {
+    if (!call->request) {
         answer_within(call, message);
         return;
     }
@@ -104,7 +104,7 @@ static void succeed_within(struct rpc_call *call, json_t *result, const struct l
 
 void rpc_succeed_with(struct rpc_call *call, json_t *result, const struct lines *lines)
 {
-    if (call->asker) {
+    if (!call->request) {
         succeed_within(call, result, lines);
         return;
     }

@@ -88,13 +88,14 @@ static struct file_call *begin(struct mcp_call *call, const json_t *arguments, b
 {
     struct error err;
     struct session_failure failure;
-    const char *session;
+    const char *session = NULL;
     int result = tools_begin(tools_server(call), &err);
     if (result < 0)
         failure_wrap(&failure, FAILURE_NONE, NULL, NULL, &err);
+    else if (needs_session)
+        result = tools_need_text(arguments, "session_id", &session, &failure);
     else
-        result = (needs_session ? tools_need_text : tools_text)(arguments, "session_id", &session,
-                                                                &failure);
+        result = tools_text(arguments, "session_id", &session, &failure);
     if (result == 0 && session)
         result = session_check_id(session, &failure);
     if (result < 0) {
