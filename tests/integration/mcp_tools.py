@@ -403,15 +403,16 @@ class Http(HttpTest):
     def test_ending_while_a_call_runs(self):
         conversation = self.begin()
         session = session_of(self.call(conversation, "sandbox_run_python", {"code": "pass"}))
-        running = threading.Thread(target=self.call, args=(
+        answers = []
+        running = threading.Thread(target=lambda: answers.append(self.call(
             conversation, "sandbox_run_python",
-            {"code": "import time; time.sleep(600)", "session_id": session}))
-        threading.excepthook = lambda _: None
+            {"code": "import time; time.sleep(600)", "session_id": session})))
         running.start()
         until(lambda: self.server.rpc("session.get", session_id=session)["status"] == "processing")
         self.server.restart(signal.SIGTERM)
         running.join(timeout=30)
-        self.assertFalse(running.is_alive())
+        self.assertTrue(answers[0]["isError"])
+        self.assertIn("run it again", text_of(answers[0]))
 
 
 class Keys(HttpTest):

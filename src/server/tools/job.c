@@ -48,8 +48,16 @@ static void on_left_for_long(uv_timer_t *timer)
 
 void jobs_end(struct server *server)
 {
-    while (server->jobs)
-        drop(server->jobs);
+    while (server->jobs) {
+        struct job *job = server->jobs;
+        struct mcp_call *call = steal_pointer(&job->call);
+        drop(job);
+        if (!call)
+            continue;
+        call->cancelled = NULL;
+        mcp_succeed(call, answer_error("the server ends, and the work with it",
+                                       "run it again in a moment: sandboxes and sessions go on"));
+    }
 }
 
 /* The newest are in front. */

@@ -36,5 +36,5 @@ void job_print(struct job *job, const uint8_t *bytes, size_t length);
 void job_end(struct job *job, json_t *result);
 /* Waits for a job that has been left. */
 void job_continue(struct mcp_call *call, const char *handle);
-/* Ends those that nobody waits for. */
+/* Ends all; those who wait are told. */
 void jobs_end(struct server *server);

@@ -89,12 +89,12 @@ void tools_open(struct server *server, enum tool_set set, const char *secret)
 
 void tools_close(struct server *server)
 {
+    jobs_end(server);
     for (size_t i = 0; i < sizeof server->mcp / sizeof server->mcp[0]; i++) {
         struct mcp *mcp = steal_pointer(&server->mcp[i]);
         if (mcp)
             mcp_close(mcp);
     }
-    jobs_end(server);
 }
 
 void tools_handle(struct http_request *request)

@@ -14,7 +14,7 @@ enum tool_set {
 
 /* The secret is the server's; names of conversations are signed with one that follows from it. */
 void tools_open(struct server *server, enum tool_set set, const char *secret);
-/* Both sets: streams end, calls under way are cancelled. */
+/* Both sets: streams end, and calls under way with an error. */
 void tools_close(struct server *server);
 /* Requests on the paths of both sets. */
 void tools_handle(struct http_request *request);
