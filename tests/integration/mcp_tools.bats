@@ -8,7 +8,7 @@ setup_file() {
     msb prepare python node >&2
     msb stop --all >&2
     install_all "clients @modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/client@2.4.0" \
-        >"$BATS_FILE_TMPDIR/why"
+        "inspector @modelcontextprotocol/inspector@2.12.0" >"$BATS_FILE_TMPDIR/why"
 }
 
 teardown() {
@@ -96,4 +96,23 @@ tools() {
     demo 2-auto http "$url/mcp"
     msb server stop
     assert_nothing_left
+}
+
+# inspect PLACE…: a call by the Inspector, in both eras
+inspect() {
+    local era
+    [ ! -s "$BATS_FILE_TMPDIR/why" ] || skip "$(cat "$BATS_FILE_TMPDIR/why")"
+    for era in legacy modern; do
+        run node22 "$PACKAGES/inspector/node_modules/.bin/mcp-inspector" --cli "$@" \
+            --protocol-era "$era" --method tools/call --tool-name sandbox_run_python \
+            --tool-arg "code=print(6*7)"
+        assert_contains "$output" '"text": "42\n[exit code 0, '
+    done
+}
+
+@test "the Inspector, over stdio and HTTP" {
+    [ "$(id -u)" -ne 0 ] || export MSB_ENGINE=${MSB_ENGINE:-jail}
+    inspect "$MSB" mcp
+    url=$(msb server start --dev --port 0 --detach)
+    inspect "$url/mcp" --transport http
 }
