@@ -73,6 +73,21 @@ class Offer(Pipes):
         error = self.client.request("tools/call", {"name": "sandbox_nothing"})["error"]
         self.assertEqual(error["code"], -32602)
 
+    def test_wrong_arguments_of_every_tool(self):
+        for arguments in (), ("--tools", "sessions"):
+            client = StdioClient(*arguments)
+            client.initialize()
+            for tool in client.request("tools/list")["result"]["tools"]:
+                names = [*tool["inputSchema"]["properties"], "unknown"]
+                for value in (None, 5, -1, 1.5, True, [], [1], {}, {"x": {}}, "", "../..", "a b", "é" * 5000):
+                    given = {name: value for name in names if name != "params"}
+                    for wrong in (given, {"params": given}, {"params": value}):
+                        answer = client.request("tools/call", {"name": tool["name"], "arguments": wrong})
+                        self.assertIn("content", answer["result"])
+            self.assertEqual(client.request("ping")["result"], {})
+            self.assertEqual(client.close(), 0)
+            client.process.stdout.close()
+
     def test_nothing_is_touched_before_the_first_call(self):
         self.client.request("tools/list")
         self.client.request("resources/list")

@@ -18,10 +18,9 @@ struct job {
     /* For whoever does the work. */
     void (*abandon)(struct job *job); /* nobody wants it any more; the job goes */
     void *work;
-    json_t *result; /* so far; in the end the answer */
-    size_t next;
     /* For the library. */
     bool is_over;
+    json_t *result; /* when it is over and nobody has asked for it yet */
     uint64_t began_ms;
     struct buf printed;
     uv_timer_t timer;

@@ -18,7 +18,7 @@ enum style { PYTHON, EXECUTE_CODE, EXECUTE_COMMAND };
 
 /* A run; then its output is written down, if it is too long for an answer; then the pictures among
  * its files are read, one after the other. */
-struct run_work_of_job {
+struct run_job {
     struct job *job;
     enum style style;
     struct session_run *run;
@@ -29,9 +29,9 @@ struct run_work_of_job {
     size_t next;
 };
 
-static void show_next(struct run_work_of_job *work);
+static void show_next(struct run_job *work);
 
-static void work_free(struct run_work_of_job *work)
+static void work_free(struct run_job *work)
 {
     free(work->session);
     json_decref(work->pictures);
@@ -41,7 +41,7 @@ static void work_free(struct run_work_of_job *work)
 
 static void abandon(struct job *job)
 {
-    struct run_work_of_job *work = job->work;
+    struct run_job *work = job->work;
     if (work->run)
         session_run_abandon(work->run);
     else if (work->file)
@@ -49,7 +49,7 @@ static void abandon(struct job *job)
     work_free(work);
 }
 
-static void end(struct run_work_of_job *work, json_t *answer)
+static void end(struct run_job *work, json_t *answer)
 {
     struct job *job = work->job;
     work_free(work);
@@ -58,7 +58,7 @@ static void end(struct run_work_of_job *work, json_t *answer)
 
 /* ---- pictures ------------------------------------------------------------------------------- */
 
-static const char *path_of(const struct run_work_of_job *work)
+static const char *path_of(const struct run_job *work)
 {
     return json_string_value(json_object_get(json_array_get(work->pictures, work->next), "path"));
 }
@@ -67,7 +67,7 @@ static void on_read(void *context, const struct file_result *result,
                     const struct session_failure *failure)
 {
     (void)failure;
-    struct run_work_of_job *work = context;
+    struct run_job *work = context;
     work->file = NULL;
     if (result)
         answer_add_picture(work->answer, content_type(path_of(work)), result->content,
@@ -76,7 +76,7 @@ static void on_read(void *context, const struct file_result *result,
     show_next(work);
 }
 
-static bool read_picture(struct run_work_of_job *work)
+static bool read_picture(struct run_job *work)
 {
     struct session_failure unread;
     const char *path = path_of(work);
@@ -90,7 +90,7 @@ static bool read_picture(struct run_work_of_job *work)
     return work->file;
 }
 
-static void show_next(struct run_work_of_job *work)
+static void show_next(struct run_job *work)
 {
     for (; work->next < json_array_size(work->pictures); work->next++) {
         if (read_picture(work))
@@ -104,7 +104,7 @@ static void show_next(struct run_work_of_job *work)
 static void on_written(void *context, const struct file_result *result,
                        const struct session_failure *failure)
 {
-    struct run_work_of_job *work = context;
+    struct run_job *work = context;
     work->file = NULL;
     if (!result) {
         cleanup_free char *text =
@@ -114,7 +114,7 @@ static void on_written(void *context, const struct file_result *result,
     show_next(work);
 }
 
-static void write_output(struct run_work_of_job *work, const char *path, const char *text)
+static void write_output(struct run_job *work, const char *path, const char *text)
 {
     struct session_failure failure;
     work->file = session_file_start(
@@ -130,7 +130,7 @@ static void write_output(struct run_work_of_job *work, const char *path, const c
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static char *describe(const struct run_work_of_job *work, const struct run_result *result)
+static char *describe(const struct run_job *work, const struct run_result *result)
 {
     unsigned long long ms = (result->duration_us + 500) / 1000;
     if (work->style == PYTHON)
@@ -150,7 +150,7 @@ static char *describe(const struct run_work_of_job *work, const struct run_resul
 static void on_ended(void *context, const struct run_result *result,
                      const struct session_failure *failure)
 {
-    struct run_work_of_job *work = context;
+    struct run_job *work = context;
     work->run = NULL;
     if (!result) {
         end(work, answer_failure(failure));
@@ -182,7 +182,7 @@ static void on_ended(void *context, const struct run_result *result,
 
 static void on_printed(void *context, const uint8_t *bytes, size_t length)
 {
-    struct run_work_of_job *work = context;
+    struct run_job *work = context;
     job_print(work->job, bytes, length);
 }
 
@@ -190,7 +190,7 @@ static void start(struct mcp_call *call, const json_t *arguments, enum style sty
                   struct session_request *request, struct run_work *what)
 {
     struct session_failure failure;
-    struct run_work_of_job *work = xcalloc(1, sizeof *work);
+    struct run_job *work = xcalloc(1, sizeof *work);
     struct job *job = job_begin(call, arguments, request->namespace);
     work->job = job;
     work->style = style;
