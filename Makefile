@@ -36,7 +36,7 @@ AGENT_CFLAGS = $(COMMON) -Os $(HARDEN) -fno-pie -Wa,-I,. -Wa,-I,$(BUILD)
 HOST_SRC  = $(filter-out src/cli/main.c,$(wildcard src/base/*.c src/proto/*.c src/engine/*.c \
             src/engine/vm/*.c src/engine/jail/*.c src/image/*.c src/image/oci/*.c src/sandbox/*.c \
             src/project/*.c src/session/*.c src/server/*.c src/server/http/*.c src/server/mcp/*.c \
-            src/cli/*.c))
+            src/server/tools/*.c src/cli/*.c))
 HOST_OBJ  = $(HOST_SRC:%.c=$(BUILD)/%.o)
 AGENT_SRC = $(wildcard src/agent/*.c src/proto/*.c) $(addprefix src/base/,buf.c clock.c error.c \
             file.c json_text.c log.c loopback.c mem.c utf8.c)
@@ -70,6 +70,7 @@ $(BUILD)/agent/%.o: %.c
 $(BUILD)/src/engine/agent_program.o: $(BUILD)/msb-agent
 $(BUILD)/src/image/recipes.o: $(wildcard images/*)
 $(BUILD)/src/server/openapi.o: src/server/openapi.json
+$(BUILD)/src/server/tools/offer.o: src/server/tools/sandbox.json src/server/tools/sessions.json
 $(BUILD)/agent/src/agent/language.o: $(wildcard src/agent/runtimes/*) $(BUILD)/hand_over.so
 
 $(BUILD)/hand_over.so: src/agent/runtimes/hand_over.c

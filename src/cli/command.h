@@ -72,4 +72,4 @@ extern const struct command init_command, add_command, remove_command, list_comm
     pull_command, images_command, rmi_command, image_inspect_command, image_import_command,
     image_export_command, login_command, logout_command, doctor_command, completion_command,
     version_command, server_start_command, server_stop_command, server_status_command,
-    server_log_command, server_keygen_command, server_launcher_command, unpack_command;
+    server_log_command, server_keygen_command, server_launcher_command, unpack_command, mcp_command;

@@ -17,7 +17,7 @@ const struct command *const commands[] = {
     /* the host */
     &doctor_command, &completion_command, &version_command,
     &server_start_command, &server_stop_command, &server_status_command, &server_log_command,
-    &server_keygen_command,
+    &server_keygen_command, &mcp_command,
     NULL,
 };
 

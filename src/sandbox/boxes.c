@@ -242,11 +242,13 @@ struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config
 {
     if (check_room(boxes, err) < 0)
         return NULL;
+    struct sandbox_config wanted = *config;
+    wanted.attached = config->attached || boxes->attached;
     struct box *box = box_new(boxes, config->namespace, config->name);
     box->began_us = clock_monotonic_us();
     box->launch.ended = on_launched;
     box->launch.context = box;
-    if (launcher_start(boxes->launcher, &box->launch, config, err) == 0)
+    if (launcher_start(boxes->launcher, &box->launch, &wanted, err) == 0)
         return box;
     box_free(box);
     return NULL;

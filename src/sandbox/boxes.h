@@ -14,6 +14,7 @@ struct box;
 struct boxes {
     uv_loop_t *loop;
     struct launcher *launcher;
+    bool attached; /* those that it starts end when this process does */
     /* A start has ended; err is NULL when it went well. May be NULL. */
     void (*started)(const struct box *box, uint64_t duration_us, const struct error *err);
     void *context;

@@ -3,6 +3,8 @@
 #include <openssl/evp.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 int base64_take(struct buf *out, const char *text, size_t length)
 {
     if (length == 0)
@@ -16,4 +18,12 @@ int base64_take(struct buf *out, const char *text, size_t length)
         return -1;
     buf_commit(out, (size_t)(size - padding));
     return 0;
+}
+
+char *base64_make(const void *bytes, size_t length)
+{
+    char *text = xmalloc((length + 2) / 3 * 4 + 1);
+    text[0] = '\0';
+    EVP_EncodeBlock((unsigned char *)text, bytes, (int)length);
+    return text;
 }

@@ -4,6 +4,7 @@
 #include "sandbox/boxes.h"
 #include "server/figures.h"
 #include "server/http/http.h"
+#include "server/mcp/mcp.h"
 #include "server/server.h"
 #include "session/sessions.h"
 
@@ -18,6 +19,10 @@ struct server {
     struct boxes boxes;
     struct session_settings session_settings;
     struct sessions *sessions;
+    struct mcp_offer offers[2];  /* by enum tool_set */
+    struct mcp *mcp[2];          /* the same; NULL: it is closed, or never was open */
+    struct job *jobs;            /* of tools, see tools/job.h */
+    struct http_request *asking; /* whose tool call begins right now */
     struct figures *figures;
     uint64_t answers[SERVER_STATUSES]; /* how many, by their HTTP status */
     uint64_t began_us;                 /* as clock_monotonic_us has it */

@@ -23,6 +23,8 @@ static void on_data(struct client_call *call, enum channel channel, const uint8_
         collect_take(&gather->collection, channel, bytes, length);
     else
         lines_take(&gather->lines, channel, bytes, length);
+    if (channel != CHANNEL_RESULTS && gather->printed)
+        gather->printed(gather, bytes, length);
     gather->is_full = is_too_much(gather);
     if (gather->is_full)
         call_cancel(call);

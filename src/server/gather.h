@@ -15,6 +15,8 @@ struct gather {
     struct lines lines;
     size_t taken;
     bool is_full; /* too much came, and the call was cancelled */
+    /* What it prints, as it comes; may be NULL. */
+    void (*printed)(struct gather *gather, const uint8_t *bytes, size_t length);
     void (*ended)(struct gather *gather, const struct outcome *outcome);
     void *context;
 };

@@ -1,5 +1,4 @@
 /* sandbox.file.read, write, list, remove. Contents are text, or base64 where they are not. */
-#include <openssl/evp.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -91,10 +90,8 @@ static void collect(struct file_call *file, enum operation operation, const stru
 
 static json_t *as_base64(const struct buf *content)
 {
-    size_t length = buf_length(content);
-    cleanup_free char *text = xmalloc(length / 3 * 4 + 5);
-    int size = EVP_EncodeBlock((unsigned char *)text, buf_data(content), (int)length);
-    return json_stringn(text, (size_t)size);
+    cleanup_free char *text = base64_make(buf_data(content), buf_length(content));
+    return json_string(text);
 }
 
 static bool is_text(const struct buf *content)

@@ -29,10 +29,19 @@ static void run_left(struct rpc_call *call)
     call_cancel(&run->gather.collection.call);
 }
 
+static void on_printed(struct gather *gather, const uint8_t *bytes, size_t length)
+{
+    const struct run *run = gather->context;
+    if (run->call)
+        run->call->asker->printed(run->call->asker, bytes, length);
+}
+
 static struct run *run_new(struct rpc_call *call)
 {
     struct run *run = xcalloc(1, sizeof *run);
     run->call = call;
+    if (call->asker && call->asker->printed)
+        run->gather.printed = on_printed;
     run->body = json_incref(call->body);
     run->gather.context = run;
     call->context = run;

@@ -5,6 +5,7 @@
 
 struct record {
     const struct rpc_method *method; /* NULL: none that there is */
+    const char *tool;                /* a constant; NULL: it is no call of one */
     char namespace[64];              /* "": none, or all, or not allowed to the caller */
     char sandbox[64];
     enum rpc_code code; /* 0: no error */

@@ -5,8 +5,11 @@
 #include "server/proxy.h"
 #include "server/rest.h"
 #include "server/rpc.h"
+#include "server/tools/tools.h"
 
 #define BODY_MAX (32u << 20)
+/* A file of 50 MB in base64. */
+#define MCP_BODY_MAX (72u << 20)
 
 static void health(struct http_request *request)
 {
@@ -42,5 +45,12 @@ const struct http_route server_routes[] = {
     {"GET", "/api/v1/openapi.json", openapi_get, 0},
     {"GET", "/files/{session_id}", artifacts_get, 0},
     {"GET", "/files/{session_id}/*", artifacts_get, 0},
+    /* The Model Context Protocol. */
+    {"POST", "/mcp", tools_handle, MCP_BODY_MAX},
+    {"GET", "/mcp", tools_handle, 0},
+    {"DELETE", "/mcp", tools_handle, 0},
+    {"POST", "/mcp/sessions", tools_handle, MCP_BODY_MAX},
+    {"GET", "/mcp/sessions", tools_handle, 0},
+    {"DELETE", "/mcp/sessions", tools_handle, 0},
     {0},
 };

@@ -55,8 +55,20 @@ static void send_message(struct http_request *request, json_t *message)
     http_answer(request, 200, "application/json", text, strlen(text));
 }
 
+static void answer_within(struct rpc_call *call, json_t *message)
+{
+    struct rpc_asker *asker = call->asker;
+    asker->call = NULL;
+    call_free(call);
+    asker->answered(asker, message);
+}
+
 static void answer(struct rpc_call *call, json_t *message)
 {
+    if (!call->request) {
+        answer_within(call, message);
+        return;
+    }
     json_t *id = json_object_get(call->body, "id");
     json_object_set_new(message, "jsonrpc", json_string("2.0"));
     if (id)
@@ -78,8 +90,24 @@ static void append_dump(struct buf *out, const json_t *json)
     buf_append_text(out, text);
 }
 
+static void succeed_within(struct rpc_call *call, json_t *result, const struct lines *lines)
+{
+    cleanup_buf struct buf text = {0};
+    buf_append_text(&text, "[");
+    buf_append(&text, buf_data(&lines->json), buf_length(&lines->json));
+    buf_append_text(&text, "]");
+    json_object_set_new(
+        result, "output",
+        json_loadb((const char *)buf_data(&text), buf_length(&text), JSON_ALLOW_NUL, NULL));
+    rpc_succeed(call, result);
+}
+
 void rpc_succeed_with(struct rpc_call *call, json_t *result, const struct lines *lines)
 {
+    if (!call->request) {
+        succeed_within(call, result, lines);
+        return;
+    }
     cleanup_buf struct buf text = {0};
     const json_t *id = json_object_get(call->body, "id");
     buf_append_text(&text, "{\"jsonrpc\":\"2.0\"");
@@ -100,8 +128,10 @@ void rpc_succeed_with(struct rpc_call *call, json_t *result, const struct lines 
 static json_t *describe_error(struct http_request *request, enum rpc_code code,
                               const struct error *given)
 {
-    record_of(request)->code = code;
-    record_of(request)->error = given->code;
+    if (request) {
+        record_of(request)->code = code;
+        record_of(request)->error = given->code;
+    }
     struct error clean = *given, *err = &clean;
     json_text_clean(clean.message);
     json_text_clean(clean.hint);
@@ -120,7 +150,8 @@ void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *
 
 void rpc_fail_data(struct rpc_call *call, enum rpc_code code, const char *message, json_t *data)
 {
-    record_of(call->request)->code = code;
+    if (call->request)
+        record_of(call->request)->code = code;
     answer(call, json_pack("{s:{s:i, s:s, s:o}}", "error", "code", (int)code, "message", message,
                            "data", data));
 }
@@ -169,8 +200,8 @@ static int refuse_scope(const char *what, const char *hint, struct error *err)
 
 static int check_scope(struct rpc_call *call, enum rpc_scope scope, struct error *err)
 {
-    bool all = strcmp(call->request->scope, KEY_ALL_NAMESPACES) == 0;
-    call->namespace = all ? SANDBOX_DEFAULT_NAMESPACE : call->request->scope;
+    bool all = strcmp(call->scope, KEY_ALL_NAMESPACES) == 0;
+    call->namespace = all ? SANDBOX_DEFAULT_NAMESPACE : call->scope;
     if (scope == RPC_NONE || (scope == RPC_ALL && all))
         return 0;
     if (scope == RPC_ALL)
@@ -178,13 +209,14 @@ static int check_scope(struct rpc_call *call, enum rpc_scope scope, struct error
                             "msb server keygen --namespace '*' makes one that is", err);
     if (check_names(call, scope, err) < 0)
         return -1;
-    if (!all && strcmp(call->namespace, call->request->scope) != 0) {
+    if (!all && strcmp(call->namespace, call->scope) != 0) {
         cleanup_free char *what =
             xasprintf("this key is not good for namespace %s", call->namespace);
         return refuse_scope(what, "leave \"namespace\" out, or use a key that is good for it", err);
     }
     bool is_one = strcmp(call->namespace, "*") != 0;
-    record_note(call->request, is_one ? call->namespace : "", call->name ? call->name : "");
+    if (call->request)
+        record_note(call->request, is_one ? call->namespace : "", call->name ? call->name : "");
     return 0;
 }
 
@@ -200,7 +232,8 @@ static void run(struct rpc_call *call, const char *name)
 {
     struct error err;
     const struct rpc_method *method = find_method(name);
-    record_of(call->request)->method = method;
+    if (call->request)
+        record_of(call->request)->method = method;
     if (!method) {
         error_set(&err, ERROR_NOT_FOUND, "there is no method \"%.60s\"", name);
         error_hint(&err, "rpc.discover lists them");
@@ -218,6 +251,27 @@ static void run(struct rpc_call *call, const char *name)
     } else {
         method->run(call);
     }
+}
+
+void rpc_run_within(struct server *server, const char *scope, const char *method, json_t *params,
+                    struct rpc_asker *asker)
+{
+    struct rpc_call *call = xcalloc(1, sizeof *call);
+    call->server = server;
+    call->scope = scope;
+    call->asker = asker;
+    call->body = json_pack("{s:O}", "params", params);
+    call->params = params;
+    asker->call = call;
+    run(call, method);
+}
+
+void rpc_abandon(struct rpc_asker *asker)
+{
+    struct rpc_call *call = steal_pointer(&asker->call);
+    if (call->left)
+        call->left(call);
+    call_free(call);
 }
 
 static bool has_json_type(const struct http_request *request)
@@ -241,6 +295,7 @@ static struct rpc_call *begin(struct http_request *request)
     }
     struct rpc_call *call = xcalloc(1, sizeof *call);
     call->request = request;
+    call->scope = request->scope;
     call->server = request->server->context;
     request->context = call;
     request->gone = on_gone;

@@ -60,10 +60,22 @@ int rpc_check_params(const struct rpc_param *params, const json_t *given, struct
 size_t rpc_code_index(enum rpc_code code);
 extern const enum rpc_code rpc_codes[]; /* by that number, ends with 0 */
 
+/* Somebody within the server who calls a method. */
+struct rpc_asker {
+    /* Takes {"result": …} or {"error": {"code", "message", "data"}}; maybe before rpc_run_within
+     * returns. */
+    void (*answered)(struct rpc_asker *asker, json_t *message);
+    /* What it prints, as it comes; may be NULL. */
+    void (*printed)(struct rpc_asker *asker, const uint8_t *bytes, size_t length);
+    struct rpc_call *call; /* NULL when it was answered */
+};
+
 struct rpc_call {
     struct server *server;
-    struct http_request *request;
-    json_t *body; /* the whole request; params and id are in it */
+    struct http_request *request; /* NULL: there is an asker instead */
+    struct rpc_asker *asker;
+    const char *scope; /* what the caller may touch */
+    json_t *body;      /* the whole request; params and id are in it */
     const json_t *params;
     const char *namespace, *name; /* of the sandbox, checked; the name is NULL where it may be */
     bool is_alias;                /* came on /api/v1/sandbox/…: wants "message" too */
@@ -74,6 +86,13 @@ struct rpc_call {
 void rpc_handle(struct http_request *request);
 /* POST /api/v1/sandbox/start and others: the method follows from the path. */
 void rpc_handle_alias(struct http_request *request);
+
+/* For methods that answer with one message. `params` is an object, and shared; scope and asker must
+ * last until the answer. */
+void rpc_run_within(struct server *server, const char *scope, const char *method, json_t *params,
+                    struct rpc_asker *asker);
+/* Nobody waits for it any more: it is left as by a client. */
+void rpc_abandon(struct rpc_asker *asker);
 
 /* Takes the result. */
 void rpc_succeed(struct rpc_call *call, json_t *result);

@@ -16,6 +16,7 @@
 #include "server/keys.h"
 #include "server/proxy.h"
 #include "server/record.h"
+#include "server/tools/tools.h"
 
 #define GRACE_MS 10000
 
@@ -91,6 +92,7 @@ static void on_signal(uv_signal_t *watch, int number)
         return;
     }
     server->stopping = true;
+    tools_close(server);
     uv_timer_start(&server->grace, on_grace_over, GRACE_MS, 0);
     http_drain(&server->http);
 }
@@ -245,6 +247,18 @@ static int open_sessions(struct server *server, struct error *err)
     return server->sessions ? 0 : -1;
 }
 
+/* Conversations outlive the server as keys do, also where no keys are asked for. */
+static int open_tools(struct server *server, struct error *err)
+{
+    cleanup_free char *made = server->secret ? NULL : keys_secret(err);
+    const char *secret = server->secret ? server->secret : made;
+    if (!secret)
+        return -1;
+    tools_open(server, TOOLS_SANDBOX, secret);
+    tools_open(server, TOOLS_SESSIONS, secret);
+    return 0;
+}
+
 int server_run(const struct server_options *options,
                void (*ready)(const struct server_info *info, void *context), void *context,
                struct error *err)
@@ -260,6 +274,8 @@ int server_run(const struct server_options *options,
     prepare(server, options);
     if (load_tls(server, err) < 0 || find_secret(server, err) < 0 || listen_on(server, err) < 0 ||
         launcher_open(&server->launcher, &server->loop, err) < 0 || open_sessions(server, err) < 0)
+        return -1;
+    if (open_tools(server, err) < 0)
         return -1;
     watch_signals(server);
     announce(server, &info);

@@ -240,14 +240,14 @@ const char *failure_short_code(const struct session_failure *failure)
 {
     static const struct {
         const char *detail, *code;
-    } details[] = {{"session_id", "invalid_session_id"},
-                   {"path", "invalid_path"},
-                   {"filename", "invalid_filename"},
-                   {"content", "invalid_content"}};
+    } details[] = {{"session_id", "invalid_session_id"}, {"path", "invalid_path"},
+                   {"filename", "invalid_filename"},     {"content", "invalid_content"},
+                   {"code_size", "code_too_large"},      {"exists", "file_exists"}};
     if (failure->kind == FAILURE_RESOURCE &&
         (!failure->detail || strcmp(failure->detail, "sessions") != 0))
         return "resource_limit";
-    for (size_t i = 0; failure->kind == FAILURE_REQUEST && failure->detail && i < 4; i++) {
+    bool is_request = failure->kind == FAILURE_REQUEST && failure->detail;
+    for (size_t i = 0; is_request && i < sizeof details / sizeof details[0]; i++) {
         if (strcmp(details[i].detail, failure->detail) == 0)
             return details[i].code;
     }

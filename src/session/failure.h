@@ -23,8 +23,8 @@ enum failure_kind {
     FAILURE_BUSY,          /* another call has it */
     FAILURE_CONFIGURATION, /* a setting is wrong */
     FAILURE_CONNECTION,    /* the sandbox went away or cannot be reached */
-    FAILURE_REQUEST,       /* detail: session_id, path, content, filename, or NULL */
-    FAILURE_DENIED,        /* not with this key */
+    FAILURE_REQUEST, /* detail: session_id, path, content, filename, code_size, exists, or NULL */
+    FAILURE_DENIED,  /* not with this key */
     FAILURE_NO_FILE,
     FAILURE_FILE_TOO_LARGE,
     FAILURE_UPLOAD_TOO_LARGE,

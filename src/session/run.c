@@ -46,6 +46,8 @@ static void on_data(struct client_call *call, enum channel channel, const uint8_
     call_consumed(call, length);
     if (channel == CHANNEL_STDOUT || channel == CHANNEL_STDERR) {
         take_output(run, channel == CHANNEL_STDERR, bytes, length);
+        if (run->printed && run->ended)
+            run->printed(run->context, bytes, length);
         return;
     }
     run->taken += length;
@@ -220,6 +222,7 @@ struct session_run *session_run_start(struct sessions *sessions,
     struct session_run *run = xcalloc(1, sizeof *run);
     run->sessions = sessions;
     run->ended = ended;
+    run->printed = work->printed;
     run->context = context;
     run->code = work->code ? xstrdup(work->code) : NULL;
     run->language = work->language ? xstrdup(work->language) : NULL;

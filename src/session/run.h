@@ -17,7 +17,9 @@ struct run_work {
     char *const *env;     /* NAME=value, for this call */
     uint64_t timeout_s;   /* 0: as the settings say */
     size_t output_max;    /* bytes of each stream; 0: RUN_OUTPUT_DEFAULT */
-    bool files;           /* tell which files of the data folder are new or changed */
+    /* What it prints, as it comes, with the context of `ended`; may be NULL. */
+    void (*printed)(void *context, const uint8_t *bytes, size_t length);
+    bool files; /* tell which files of the data folder are new or changed */
 };
 
 /* Lasts for the call of `ended`. */

@@ -8,6 +8,7 @@ struct session_run {
     struct sessions *sessions;
     struct session_lease lease;
     run_ended *ended; /* NULL: abandoned */
+    void (*printed)(void *context, const uint8_t *bytes, size_t length);
     void *context;
     char *code, *language;
     char **argv, **env;

@@ -56,6 +56,8 @@ static const struct number {
      "seconds"},
     {"MSB_EXECUTION_TIMEOUT", offsetof(struct session_settings, execution_s), 300, 1, FOR_YEARS,
      "seconds"},
+    {"MSB_MCP_ANSWER_WITHIN", offsetof(struct session_settings, answer_s), 50, 1, FOR_YEARS,
+     "seconds"},
     {"MSB_MAX_SESSIONS", offsetof(struct session_settings, max_sessions), 10, 1, 100000,
      "sessions"},
     {"MSB_MAX_TOTAL_MEMORY_MB", offsetof(struct session_settings, max_memory_mb), 0, 1, 1ull << 30,

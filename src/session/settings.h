@@ -36,6 +36,7 @@ struct session_settings {
     uint64_t cleanup_s;     /* how often those whose time is over are looked for */
     uint64_t orphan_s;      /* how often sandboxes without a session are */
     uint64_t execution_s;   /* what a call may take that says nothing itself */
+    uint64_t answer_s;      /* when a model that gets no news of its call is answered at last */
     uint64_t start_ms;      /* what a start may take */
     uint64_t max_sessions;  /* at once */
     uint64_t max_memory_mb; /* of all together; 0: any */

@@ -7,7 +7,7 @@
 #define MCP_NEWEST_LEGACY "2025-11-25"
 #define MCP_RESUMABLE "2025-11-25" /* from here on, streams can be left and joined again */
 #define MCP_META "io.modelcontextprotocol/"
-#define MCP_CONVERSATION_MAX 160
+#define MCP_CONVERSATION_MAX 256
 
 /* Where the messages of one request go. */
 struct mcp_stream {

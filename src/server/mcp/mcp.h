@@ -56,6 +56,7 @@ struct mcp_prompt {
 /* What a server offers. Texts and arrays must outlive the server. */
 struct mcp_offer {
     const char *name, *title, *version, *instructions;
+    void *context; /* for the functions below: mcp_offer(call->mcp)->context */
     /* A JSON object with "tools", "prompts" and "resourceTemplates", arrays of definitions as
      * clients get them. Each tool and prompt has its function below. */
     const char *definitions;

@@ -60,7 +60,7 @@ void peer_name(struct mcp *mcp, struct mcp_peer *peer)
     RAND_bytes(nonce, sizeof nonce);
     for (size_t i = 0; i < sizeof nonce; i++)
         snprintf(hex + 2 * i, 3, "%02x", nonce[i]);
-    cleanup_free char *text = xasprintf("%s.%s.%s", peer->version, letters, hex);
+    cleanup_free char *text = xasprintf("%s.%s.%s.%s", peer->version, letters, hex, peer->scope);
     cleanup_free char *sealed = mcp_seal(mcp, text);
     snprintf(peer->id, sizeof peer->id, "%s", sealed);
     forget_oldest(mcp);
@@ -93,10 +93,20 @@ static void move_to_front(struct mcp *mcp, struct mcp_peer *peer)
     mcp->peers = peer;
 }
 
+/* Conversations belong to those whose keys are good for the same. */
+static bool is_of(const char *name, const char *scope)
+{
+    for (int i = 0; name && i < 3; i++) {
+        name = strchr(name, '.');
+        name = name ? name + 1 : NULL;
+    }
+    return name && strcmp(name, scope) == 0;
+}
+
 struct mcp_peer *peer_find(struct mcp *mcp, const char *id, const char *scope)
 {
     cleanup_free char *known = strlen(id) < MCP_CONVERSATION_MAX ? mcp_unseal(mcp, id) : NULL;
-    if (!known || strv_contains(mcp->ended, id))
+    if (!known || !is_of(known, scope) || strv_contains(mcp->ended, id))
         return NULL;
     struct mcp_peer *peer = mcp->peers;
     while (peer && strcmp(peer->id, id) != 0)

@@ -1,0 +1,463 @@
+"""Tools for models, over pipes and over HTTP, with real sandboxes."""
+
+import base64
+import json
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+import unittest
+
+from mcp_client import MSB, StdioClient, kinds_of, text_of
+from session_server import SessionTest
+
+
+def session_of(result):
+    return re.search(r"session_id ([A-Za-z0-9_-]+)", text_of(result)).group(1)
+
+
+def sandboxes():
+    listed = subprocess.run([MSB, "ps", "--json"], capture_output=True, check=True, timeout=30)
+    return [box["name"] for box in json.loads(listed.stdout)]
+
+
+def until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("not in time")
+        time.sleep(0.05)
+
+
+class Pipes(unittest.TestCase):
+    arguments = ()
+    environment = {}
+
+    def setUp(self):
+        self.client = StdioClient(*self.arguments, environment=self.environment)
+        self.client.initialize()
+
+    def tearDown(self):
+        self.assertEqual(self.client.close(), 0)
+        self.client.process.stdout.close()
+        until(lambda: sandboxes() == [])
+
+    def python(self, code, **arguments):
+        return self.client.call("sandbox_run_python", code=code, **arguments)
+
+    def assert_refused(self, result, code, part):
+        self.assertTrue(result["isError"], result)
+        self.assertEqual(result["structuredContent"]["error"], code)
+        self.assertIn(part, text_of(result))
+
+
+class Offer(Pipes):
+    def test_ten_tools_for_models(self):
+        tools = self.client.request("tools/list")["result"]["tools"]
+        self.assertEqual(len(tools), 10)
+        for tool in tools:
+            self.assertTrue(tool["title"] and tool["description"] and tool["annotations"], tool)
+            self.assertEqual(tool["inputSchema"]["type"], "object")
+
+    def test_prompts(self):
+        prompt = self.client.request(
+            "prompts/get",
+            {"name": "create_node_sandbox", "arguments": {"sandbox_name": "n1", "namespace": "team"}})
+        text = prompt["result"]["messages"][0]["content"]["text"]
+        for part in ("n1", "team", "microsandbox/node"):
+            self.assertIn(part, text)
+
+    def test_unknown_tool(self):
+        error = self.client.request("tools/call", {"name": "sandbox_nothing"})["error"]
+        self.assertEqual(error["code"], -32602)
+
+    def test_wrong_arguments_of_every_tool(self):
+        for arguments in (), ("--tools", "sessions"):
+            client = StdioClient(*arguments)
+            client.initialize()
+            for tool in client.request("tools/list")["result"]["tools"]:
+                names = [*tool["inputSchema"]["properties"], "unknown"]
+                for value in (None, 5, -1, 1.5, True, [], [1], {}, {"x": {}}, "", "../..", "a b", "é" * 5000):
+                    given = {name: value for name in names if name != "params"}
+                    for wrong in (given, {"params": given}, {"params": value}):
+                        answer = client.request("tools/call", {"name": tool["name"], "arguments": wrong})
+                        self.assertIn("content", answer["result"])
+            self.assertEqual(client.request("ping")["result"], {})
+            self.assertEqual(client.close(), 0)
+            client.process.stdout.close()
+
+    def test_nothing_is_touched_before_the_first_call(self):
+        self.client.request("tools/list")
+        self.client.request("resources/list")
+        children = f"/proc/{self.client.process.pid}/task/{self.client.process.pid}/children"
+        with open(children, encoding="ascii") as file:
+            self.assertEqual(file.read(), "")
+
+
+class Python(Pipes):
+    def test_variables_stay_in_a_session(self):
+        first = self.python("x = 20")
+        again = self.python("print(x + 22)", session_id=session_of(first))
+        self.assertTrue(text_of(again).startswith("42\n[exit code 0, "), text_of(again))
+        self.assertNotIn("structuredContent", again)
+
+    def test_an_error_of_the_code_is_a_normal_result(self):
+        result = self.python("1/0")
+        self.assertNotIn("isError", result)
+        self.assertIn("[stderr]", text_of(result))
+        self.assertIn("ZeroDivisionError", text_of(result))
+        self.assertIn("[exit code 1, ", text_of(result))
+
+    def test_figures_and_files(self):
+        result = self.python(
+            "import matplotlib.pyplot as plt\n"
+            "plt.plot([1, 3, 2])\nplt.savefig('chart.png')\nplt.close()\n"
+            "open('a b.csv', 'w').write('x,y\\n1,2\\n')")
+        session = session_of(result)
+        self.assertEqual(kinds_of(result), ["text", "image", "resource_link"])
+        self.assertTrue(base64.b64decode(result["content"][1]["data"]).startswith(b"\x89PNG"))
+        self.assertEqual(result["content"][1]["mimeType"], "image/png")
+        uri = f"sandbox://{session}/a%20b.csv"
+        self.assertEqual(result["content"][2]["uri"], uri)
+        self.assertIn(uri, text_of(result))
+        read = self.client.request("resources/read", {"uri": uri})["result"]["contents"][0]
+        self.assertEqual(read["text"], "x,y\n1,2\n")
+        picture = self.client.request("resources/read", {"uri": f"sandbox://{session}/chart.png"})
+        self.assertTrue(base64.b64decode(picture["result"]["contents"][0]["blob"]).startswith(b"\x89PNG"))
+
+    def test_a_figure_that_is_also_saved_is_shown_once(self):
+        result = self.python("import matplotlib.pyplot as plt\nplt.plot([1])\nplt.savefig('a.png')\nplt.show()")
+        self.assertEqual(kinds_of(result), ["text", "image", "resource_link"])
+
+    def test_a_large_picture_is_linked(self):
+        result = self.python("import os\nopen('noise.png', 'wb').write(os.urandom(2 << 20))")
+        self.assertEqual(kinds_of(result), ["text", "resource_link"])
+
+    def test_long_output_can_be_read_to_its_end(self):
+        result = self.python("print('x' * 200000, 'end')")
+        text = text_of(result)
+        self.assertLess(len(text), 110000)
+        path = re.search(r"stdout goes on: read (\S+) with", text).group(1)
+        rest = self.client.call("sandbox_read_artifact", session_id=session_of(result), path=path,
+                                offset=200000 - 5)
+        self.assertEqual(text_of(rest), "xxxxx end\n")
+        text = text_of(self.python("print('y' * (5 << 20))"))
+        self.assertIn("[stdout goes on and was cut: read ", text)
+
+    def test_a_timeout(self):
+        text = text_of(self.python("import time; time.sleep(60)", timeout=1))
+        self.assertIn("timed out after 1 seconds", text)
+        self.assertIn("[exit code -1, ", text)
+
+    def test_refusals(self):
+        self.assert_refused(self.python("pass", session_id="a b"), "invalid_session_id", "no id of a session")
+        self.assert_refused(self.python("#" * 102401), "code_too_large", "102401")
+        self.assert_refused(self.client.call("sandbox_run_python"), "invalid_request", "code")
+
+    def test_one_call_at_a_time(self):
+        session = session_of(self.python("pass"))
+        first = self.client.begin("tools/call", {
+            "name": "sandbox_run_python",
+            "arguments": {"code": "import time; time.sleep(2)", "session_id": session}})
+        self.assert_refused(self.python("pass", session_id=session), "session_busy", "busy")
+        closed = self.client.call("sandbox_close_session", session_id=session)
+        self.assert_refused(closed, "session_busy", "busy")
+        self.assertIn("[exit code 0, ", text_of(self.client.wait(first)["result"]))
+
+
+class Files(Pipes):
+    def upload(self, **arguments):
+        return self.client.call("sandbox_upload_file", **arguments)
+
+    def test_in_and_out(self):
+        content = base64.b64encode(b"n\n1\n2\n").decode()
+        uploaded = self.upload(filename="n.csv", content_base64=content)["structuredContent"]
+        session = uploaded["session_id"]
+        again = self.upload(filename="n.csv", content="other", session_id=session)
+        self.assert_refused(again, "file_exists", "already")
+        replaced = self.upload(filename="n.csv", content="n\n5\n", session_id=session, overwrite=True)
+        self.assertEqual(replaced["structuredContent"], {"session_id": session, "path": "n.csv"})
+        result = self.python("print(open('n.csv').read().split())", session_id=session)
+        self.assertIn("['n', '5']", text_of(result))
+        listed = self.client.call("sandbox_list_artifacts", session_id=session)["structuredContent"]
+        self.assertEqual([(a["path"], a["size_bytes"]) for a in listed["artifacts"]], [("n.csv", 4)])
+        read = self.client.call("sandbox_read_artifact", session_id=session, path="n.csv")
+        self.assertEqual(text_of(read), "n\n5\n")
+
+    def test_kinds_of_content(self):
+        session = session_of(self.python(
+            "open('long.txt', 'w').write('ä' * 40000)\nopen('x.bin', 'wb').write(b'\\0\\xff')\n"
+            "open('big.bin', 'wb').write(bytes(3 << 20))"))
+        read = lambda path, **more: self.client.call(
+            "sandbox_read_artifact", session_id=session, path=path, **more)
+        first = text_of(read("long.txt"))
+        offset = int(re.search(r'"offset": (\d+)', first).group(1))
+        rest = text_of(read("long.txt", offset=offset))
+        self.assertEqual(first.split("\n")[0] + rest, "ä" * 40000)
+        blob = read("/mnt/data/x.bin")["content"][1]["resource"]
+        self.assertEqual(base64.b64decode(blob["blob"]), b"\0\xff")
+        self.assertTrue(read("big.bin")["isError"])
+
+    def test_refusals(self):
+        session = session_of(self.python("import os; os.symlink('/etc/passwd', 'link')"))
+        for name in ("../x", "a/b", "", "..", "a b"):
+            self.assert_refused(self.upload(filename=name, content="x"), "invalid_filename", "name")
+        self.assert_refused(self.upload(filename="x", content_base64="%%%"), "invalid_content", "base64")
+        for path in ("../../etc/passwd", "/etc/passwd", "link", "nothing"):
+            result = self.client.call("sandbox_read_artifact", session_id=session, path=path)
+            self.assertTrue(result["isError"], path)
+        missing = self.client.call("sandbox_list_artifacts", session_id="nobody")
+        self.assert_refused(missing, "session_not_found", "nobody")
+        closed = self.client.call("sandbox_close_session", session_id=session)
+        self.assertEqual(closed["structuredContent"], {"status": "closed"})
+
+    def test_resources(self):
+        sessions = [session_of(self.python("open('f.txt', 'w').write('1')")) for _ in range(2)]
+        found, cursor = [], None
+        for _ in range(5):
+            page = self.client.request("resources/list", {"cursor": cursor} if cursor else {})["result"]
+            found += [resource["uri"] for resource in page["resources"]]
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+        self.assertEqual(sorted(found), sorted(f"sandbox://{s}/f.txt" for s in sessions))
+        uri = found[0]
+        self.assertEqual(self.client.request("resources/subscribe", {"uri": uri})["result"], {})
+        self.python("open('f.txt', 'w').write('22')", session_id=uri.split("/")[2])
+        told = [n["params"]["uri"] for n in self.client.notifications
+                if n["method"] == "notifications/resources/updated"]
+        self.assertEqual(told, [uri])
+        gone = self.client.request("resources/read", {"uri": "sandbox://nobody/x"})
+        self.assertEqual(gone["error"]["code"], -32002)
+
+
+class Sandboxes(Pipes):
+    def test_by_name(self):
+        call = self.client.call
+        self.assertIn("started", text_of(call("sandbox_start", sandbox="one")))
+        call("sandbox_run_code", sandbox="one", code="y = 6", language="python")
+        result = call("sandbox_run_code", sandbox="one", code="print(y * 7)", language="python")
+        self.assertTrue(text_of(result).startswith("42\n"), result)
+        failed = call("sandbox_run_command", sandbox="one", command="sh", args=["-c", "echo no >&2; exit 3"])
+        self.assertNotIn("isError", failed)
+        self.assertIn("[stderr]\nno\n[exit code 3, ", text_of(failed))
+        metrics = call("sandbox_get_metrics", sandbox="one")["structuredContent"]["sandboxes"]
+        self.assertEqual([box["name"] for box in metrics], ["one"])
+        self.assertIn("stopped", text_of(call("sandbox_stop", sandbox="one")))
+        missing = call("sandbox_run_command", sandbox="one", command="true")
+        self.assertTrue(missing["isError"])
+        self.assertIn("sandbox_start", text_of(missing))
+
+    def test_wrong_arguments(self):
+        self.assertTrue(self.client.call("sandbox_start", sandbox=5)["isError"])
+        self.assertTrue(self.client.call("sandbox_run_command")["isError"])
+        self.assertTrue(self.client.call("sandbox_start", sandbox="../x")["isError"])
+
+
+class LongWork(Pipes):
+    environment = {"MSB_MCP_ANSWER_WITHIN": "2"}
+
+    def is_running(self, sandbox, marker):
+        result = self.client.call("sandbox_run_command", sandbox=sandbox, command="sh",
+                                  args=["-c", f"ps ax | grep -c '[s]leep {marker}'"])
+        return not text_of(result).startswith("0")
+
+    def test_a_handle_continues(self):
+        code = "import time\nprint('begun', flush=True)\ntime.sleep(5)\nprint('done')"
+        for start in (lambda: self.python(code),
+                      lambda: self.client.call("sandbox_run_code", sandbox="s", code=code, language="python")):
+            self.client.call("sandbox_start", sandbox="s")
+            early = text_of(start())
+            self.assertIn("begun", early)
+            self.assertIn("still running", early)
+            handle = re.search(r'"continue": "(\w+)"', early).group(1)
+            for _ in range(10):
+                result = text_of(self.client.call("sandbox_run_command", **{"continue": handle}))
+                if "still running" not in result:
+                    break
+            self.assertTrue(result.startswith("begun\ndone\n"), result)
+            again = self.client.call("sandbox_run_command", **{"continue": handle})
+            self.assertTrue(again["isError"])
+
+    def test_progress_with_the_last_line(self):
+        answer = self.client.request("tools/call", {
+            "name": "sandbox_run_python", "_meta": {"progressToken": "t1"},
+            "arguments": {"code": "import time\nfor i in range(8):\n print('step', i, flush=True)\n time.sleep(1)"}})
+        self.assertIn("step 7", text_of(answer["result"]))
+        told = [n["params"] for n in self.client.notifications if n["method"] == "notifications/progress"]
+        self.assertTrue(told)
+        for progress in told:
+            self.assertEqual(progress["progressToken"], "t1")
+            self.assertRegex(progress["message"], r"^step \d$")
+
+    def test_cancelling_kills(self):
+        self.client.call("sandbox_start", sandbox="c")
+        running = self.client.begin("tools/call", {
+            "name": "sandbox_run_command", "_meta": {"progressToken": 1},
+            "arguments": {"sandbox": "c", "command": "sleep", "args": ["4711"]}})
+        until(lambda: self.is_running("c", 4711))
+        self.client.send({"method": "notifications/cancelled", "params": {"requestId": running}})
+        until(lambda: not self.is_running("c", 4711))
+
+
+class SessionSet(Pipes):
+    arguments = ("--tools", "sessions")
+
+    def test_flat_or_wrapped(self):
+        first = text_of(self.client.call("execute_code", code="x = 1\nprint('hi')"))
+        session = re.search(r"\[Session: (\S+)\] \[Time: \d+ms\] \[Template: python\] \[Success: True\]", first).group(1)
+        again = self.client.call("execute_code", params={"code": "print(x)", "session_id": session})
+        self.assertTrue(text_of(again).startswith("1\n"))
+        command = text_of(self.client.call("execute_command", params={"command": "exit 4", "session_id": session}))
+        self.assertIn("[Success: False] [Command: exit 4] [Exit Code: 4]", command)
+        described = text_of(self.client.call("get_sessions"))
+        self.assertIn(f"Session ID: {session}\nTemplate: python\nFlavor: small\n", described)
+        self.assertIn("stopped", text_of(self.client.call("stop_session", session_id=session)))
+        self.assertIn("not found", text_of(self.client.call("stop_session", params={"session_id": session})))
+        self.assertEqual(text_of(self.client.call("get_sessions")), "No active sessions found")
+        self.assertEqual(text_of(self.client.call("get_volume_mappings")), "No volume mappings configured")
+
+    def test_refusals(self):
+        for arguments in ({"code": "1", "template": "cobol"}, {"code": "1", "flavor": "huge"},
+                          {"code": "1", "timeout": 301}, {}):
+            self.assertTrue(self.client.call("execute_code", **arguments)["isError"], arguments)
+
+
+class Processes(unittest.TestCase):
+    def test_two_at_once_are_independent(self):
+        clients = [StdioClient() for _ in range(2)]
+        for client in clients:
+            client.initialize()
+        results = [client.call("sandbox_run_python", code="print(1)", session_id="same") for client in clients]
+        for result in results:
+            self.assertTrue(text_of(result).startswith("1\n"))
+        self.assertEqual(len(sandboxes()), 2)
+        clients[0].close()
+        until(lambda: len(sandboxes()) == 1)
+        self.assertTrue(text_of(clients[1].call("sandbox_run_python", code="print(2)", session_id="same")).startswith("2\n"))
+        clients[1].close()
+        until(lambda: sandboxes() == [])
+        for client in clients:
+            client.process.stdout.close()
+
+    def test_killed_it_leaves_nothing(self):
+        client = StdioClient()
+        client.initialize()
+        client.call("sandbox_run_python", code="pass")
+        client.call("sandbox_start", sandbox="left")
+        client.process.kill()
+        client.process.wait(timeout=10)
+        client.process.stdin.close()
+        client.process.stdout.close()
+        until(lambda: sandboxes() == [])
+
+
+class HttpTest(SessionTest):
+    def post(self, message, path="/mcp", **headers):
+        return self.server.fetch(
+            "POST", path, {"jsonrpc": "2.0", **message},
+            Accept="application/json, text/event-stream", **headers)
+
+    def begin(self, path="/mcp"):
+        """The id of a conversation."""
+        answer = self.post({"id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}}, path)
+        self.assertEqual(answer.status, 200)
+        return answer.headers["Mcp-Session-Id"]
+
+    def call(self, conversation, tool, arguments, path="/mcp"):
+        answer = self.post({"id": 2, "method": "tools/call",
+                            "params": {"name": tool, "arguments": arguments}},
+                           path, Mcp_Session_Id=conversation)
+        self.assertEqual(answer.status, 200)
+        return answer.json()["result"]
+
+
+class Http(HttpTest):
+    def test_conversations_and_sessions_survive_a_restart(self):
+        conversation = self.begin()
+        session = session_of(self.call(conversation, "sandbox_run_python", {"code": "x = 7"}))
+        self.server.restart()
+        again = self.call(conversation, "sandbox_run_python",
+                          {"code": "print(x)", "session_id": session})
+        self.assertTrue(text_of(again).startswith("7\n"))
+
+    def test_the_second_set(self):
+        conversation = self.begin("/mcp/sessions")
+        result = self.call(conversation, "execute_code", {"params": {"code": "print(3)"}},
+                           "/mcp/sessions")
+        self.assertTrue(text_of(result).startswith("3\n"))
+
+    def test_a_modern_client_needs_no_conversation(self):
+        answer = self.post({"id": 1, "method": "tools/call", "params": {
+            "name": "sandbox_run_python", "arguments": {"code": "print(4)"},
+            "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                      "io.modelcontextprotocol/clientCapabilities": {}}}},
+            MCP_Protocol_Version="2026-07-28", Mcp_Method="tools/call", Mcp_Name="sandbox_run_python")
+        self.assertTrue(text_of(answer.json()["result"]).startswith("4\n"))
+
+    def test_a_modern_client_that_leaves_has_cancelled(self):
+        with socket.create_connection(self.server.url.split("//")[1].split(":"), timeout=30) as client:
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+                "name": "sandbox_run_python",
+                "arguments": {"code": "import time; time.sleep(600)", "session_id": "modern"},
+                "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                          "io.modelcontextprotocol/clientCapabilities": {}}}})
+            client.sendall((
+                "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n"
+                "Mcp-Method: tools/call\r\nMcp-Name: sandbox_run_python\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+            status = lambda: [s["status"] for s in self.server.rpc("session.list")["sessions"]]
+            until(lambda: status() == ["processing"])
+        until(lambda: status() in (["ready"], ["error"]))
+
+    def test_ending_while_a_call_runs(self):
+        conversation = self.begin()
+        session = session_of(self.call(conversation, "sandbox_run_python", {"code": "pass"}))
+        answers = []
+        running = threading.Thread(target=lambda: answers.append(self.call(
+            conversation, "sandbox_run_python",
+            {"code": "import time; time.sleep(600)", "session_id": session})))
+        running.start()
+        until(lambda: self.server.rpc("session.get", session_id=session)["status"] == "processing")
+        self.server.restart(signal.SIGTERM)
+        running.join(timeout=30)
+        self.assertTrue(answers[0]["isError"])
+        self.assertIn("run it again", text_of(answers[0]))
+
+
+class Keys(HttpTest):
+    arguments = ("--key", "0123456789abcdef0123456789abcdef")
+
+    def tearDown(self):
+        self.server.key = self.key("*")
+        super().tearDown()
+        self.server.key = None
+
+    def key(self, namespace):
+        made = subprocess.run(
+            [MSB, "server", "keygen", "--namespace", namespace, "--key", self.arguments[1]],
+            capture_output=True, check=True, text=True, timeout=30)
+        return made.stdout.strip()
+
+    def test_without_a_key(self):
+        answer = self.post({"id": 1, "method": "tools/list"})
+        self.assertEqual(answer.status, 401)
+        self.assertEqual(answer.headers["WWW-Authenticate"], "Bearer")
+
+    def test_a_key_is_good_for_its_namespace(self):
+        self.server.key = self.key("team-a")
+        theirs = self.begin()
+        session = session_of(self.call(theirs, "sandbox_run_python", {"code": "x = 1"}))
+        denied = self.call(theirs, "sandbox_start", {"sandbox": "x", "namespace": "team-b"})
+        self.assertTrue(denied["isError"])
+        self.server.key = self.key("team-b")
+        ours = self.begin()
+        missing = self.call(ours, "sandbox_list_artifacts", {"session_id": session})
+        self.assertEqual(missing["structuredContent"]["error"], "session_not_found")
+        stolen = self.post({"id": 3, "method": "tools/list"}, Mcp_Session_Id=theirs)
+        self.assertEqual(stolen.status, 404)
