@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -333,6 +334,14 @@ void cgroup_remove(struct cgroup *group)
     *group = (struct cgroup){0};
 }
 
+/* One that is dead may have a number until its parent takes notice. */
+static bool is_alive(pid_t process)
+{
+    cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, process, 0);
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+    return pidfd >= 0 ? poll(&ended, 1, 0) == 0 : errno != ESRCH;
+}
+
 static void sweep_folder(const char *parent)
 {
     DIR *folder = opendir(parent);
@@ -340,7 +349,7 @@ static void sweep_folder(const char *parent)
     while (folder && (entry = readdir(folder))) {
         char *end;
         long maker = strtol(entry->d_name, &end, 10);
-        if (*end || maker <= 0 || kill((pid_t)maker, 0) == 0 || errno != ESRCH)
+        if (*end || maker <= 0 || is_alive((pid_t)maker))
             continue;
         remove_tree(dirfd(folder), entry->d_name);
     }
