@@ -17,6 +17,7 @@
 #include "agent/machine.h"
 #include "agent/privileges.h"
 #include "base/mem.h"
+#include "base/signals.h"
 
 /* From <linux/sched.h>, which musl does not bring. */
 #define CLONE_INTO_CGROUP_FLAG 0x200000000ULL
@@ -88,23 +89,6 @@ static _Noreturn void fail(int report, enum stage stage)
     _exit(127);
 }
 
-/* By the system call itself: the C library keeps a few signals for its own use and would leave
- * those as we inherited them. */
-static void reset_signals(void)
-{
-    static const struct {
-        void (*handler)(int);
-        unsigned long flags;
-        void (*restorer)(void);
-        unsigned long mask;
-    } action = {.handler = SIG_DFL};
-    for (int number = 1; number < NSIG; number++)
-        syscall(SYS_rt_sigaction, number, &action, NULL, sizeof action.mask);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* Sources go out of the way first: one may stand where another has to go. */
 static bool place_fds(const struct spawn *spawn, int report)
 {
@@ -154,7 +138,7 @@ static _Noreturn void do_work(const struct spawn *spawn)
 static _Noreturn void run_child(const struct spawn *spawn, int report_fd)
 {
     int report = fcntl(report_fd, F_DUPFD_CLOEXEC, HIGH_FD);
-    reset_signals();
+    signals_reset();
     setsid();
     if (report < 0 || !place_fds(spawn, report))
         fail(report_fd, STAGE_SETUP);

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -35,6 +36,8 @@ static const char *const unified[] = {ROOT, NULL};
 static const char *const separate[] = {ROOT "/memory", ROOT "/pids", ROOT "/cpu", ROOT "/unified",
                                        NULL};
 #define CPU 2
+#define LETTING_GO_NS 2000000
+#define LETTING_GO_TIMES 100
 #define BESIDE 3 /* limits nothing, so it need not be there */
 _Static_assert(sizeof separate / sizeof *separate == CGROUP_FOLDERS + 1, "one folder for each");
 
@@ -309,8 +312,8 @@ bool cgroup_kill(const struct cgroup *group)
     return group->tree && put(group->tree, "cgroup.kill", "1");
 }
 
-/* With the groups below, of which the kernel may still be letting go. */
-static void remove_tree(int parent, const char *name)
+/* With the groups below. False: it is in use still. */
+static bool remove_tree(int parent, const char *name)
 {
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
@@ -321,14 +324,23 @@ static void remove_tree(int parent, const char *name)
     }
     if (folder)
         closedir(folder);
-    unlinkat(parent, name, AT_REMOVEDIR);
+    return unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY;
+}
+
+/* Newer kernels let go of a process a moment after its parent has heard of its end, and version 1
+ * tells nobody when. */
+static void remove_soon(const char *path)
+{
+    const struct timespec moment = {.tv_nsec = LETTING_GO_NS};
+    for (int i = 0; i < LETTING_GO_TIMES && !remove_tree(AT_FDCWD, path); i++)
+        nanosleep(&moment, NULL);
 }
 
 void cgroup_remove(struct cgroup *group)
 {
     for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
         if (group->folders[i])
-            remove_tree(AT_FDCWD, group->folders[i]);
+            remove_soon(group->folders[i]);
         free(group->folders[i]);
     }
     *group = (struct cgroup){0};

@@ -84,6 +84,7 @@ const char *machine_kernel(const struct machine *machine);
 struct machine_usage {
     uint64_t cpu_us;
     uint64_t memory_bytes;
+    uint64_t disk_bytes; /* written inside; 0: see the disk's file */
 };
 struct machine_usage machine_usage(const struct machine *machine);
 

@@ -242,9 +242,13 @@ static json_t *usage_to_json(struct keeper *keeper)
     struct machine_usage usage = machine_usage(keeper->machine);
     usage.cpu_us -= keeper->cpu_us;
     measure_load(keeper, now_us, usage.cpu_us);
-    return json_pack("{s:I, s:I, s:f, s:I}", "uptime_us", (json_int_t)(now_us - keeper->began_us),
-                     "cpu_us", (json_int_t)usage.cpu_us, "cpu_percent", keeper->load.percent,
-                     "host_memory", (json_int_t)usage.memory_bytes);
+    json_t *json =
+        json_pack("{s:I, s:I, s:f, s:I}", "uptime_us", (json_int_t)(now_us - keeper->began_us),
+                  "cpu_us", (json_int_t)usage.cpu_us, "cpu_percent", keeper->load.percent,
+                  "host_memory", (json_int_t)usage.memory_bytes);
+    if (usage.disk_bytes)
+        json_object_set_new(json, "disk_bytes", json_integer((json_int_t)usage.disk_bytes));
+    return json;
 }
 
 char *keeper_status(struct keeper *keeper)

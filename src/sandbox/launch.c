@@ -10,6 +10,7 @@
 
 #include "base/cancel.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "base/title.h"
 #include "engine/engine.h"
 #include "proto/fields.h"
@@ -72,8 +73,7 @@ static _Noreturn void become_keeper(int socket, const char *name)
     if (socket == OWNER_FD)
         fcntl(OWNER_FD, F_SETFD, 0);
     close_range(OWNER_FD + 1, ~0U, 0);
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
+    signals_reset();
     cancel_forget();
     cleanup_free char *title = xasprintf("msb keeper %s", name);
     title_set(title);

@@ -26,6 +26,7 @@ static json_t *describe_usage(const struct survey_entry *found)
     json_t *memory = json_object_get(found->status, "host_memory");
     json_t *processor = json_object_get(found->status, "cpu_percent");
     json_t *engine = json_object_get(found->status, "engine");
+    json_t *disk = json_object_get(found->status, "disk_bytes");
     json_t *entry =
         json_pack("{s:s, s:s, s:b, s:n, s:n, s:n}", "namespace", found->namespace, "name",
                   found->name, "running", 1, "cpu_usage", "memory_usage", "disk_usage");
@@ -34,7 +35,9 @@ static json_t *describe_usage(const struct survey_entry *found)
     if (memory)
         json_object_set_new(entry, "memory_usage",
                             json_integer((json_integer_value(memory) + MEGABYTE - 1) / MEGABYTE));
-    if (found->disk_bytes)
+    if (disk)
+        json_object_set(entry, "disk_usage", disk);
+    else if (found->disk_bytes)
         json_object_set_new(entry, "disk_usage", json_integer((json_int_t)found->disk_bytes));
     if (engine)
         json_object_set(entry, "engine", engine);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -145,8 +146,11 @@ static int resume_jail(struct machine *machine, struct error *err)
 
 static struct machine_usage measure_jail(const struct machine *machine)
 {
+    struct statvfs disk = {0};
+    fstatvfs(((const struct jail_machine *)machine)->disk, &disk);
     return (struct machine_usage){.cpu_us = cgroup_cpu_us(&machine->cgroup),
-                                  .memory_bytes = cgroup_memory_bytes(&machine->cgroup)};
+                                  .memory_bytes = cgroup_memory_bytes(&machine->cgroup),
+                                  .disk_bytes = (disk.f_blocks - disk.f_bfree) * disk.f_frsize};
 }
 
 static int save_jail(struct machine *machine, const char *folder, struct error *err)

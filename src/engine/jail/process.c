@@ -23,6 +23,7 @@
 #include "base/file.h"
 #include "base/loopback.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "base/wait.h"
 #include "engine/agent_program.h"
 #include "engine/ids.h"
@@ -253,8 +254,7 @@ static _Noreturn void child_main(struct child *child)
 {
     struct error err;
     setsid();
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
+    signals_reset();
     /* Nothing comes when the caller is dead. */
     if (!receive_mounts(child))
         _exit(1);

@@ -17,6 +17,7 @@
 
 #include "base/home.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "engine/agent_program.h"
 #include "engine/ids.h"
 #include "engine/jail/filter.h"
@@ -112,8 +113,7 @@ static _Noreturn void child_main(const struct machine_spec *spec, uid_t user, in
     char *no_env[] = {NULL};
     char *argv[] = {"msb-agent", "--zygote", "3", (char *)(uintptr_t)warm_user(spec), NULL};
     setsid();
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
+    signals_reset();
     int result = move_in(spec, user, &err);
     if (result == 0)
         result = arrange_descriptors(link, program, &err);
