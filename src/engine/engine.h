@@ -84,7 +84,8 @@ const char *machine_kernel(const struct machine *machine);
 struct machine_usage {
     uint64_t cpu_us;
     uint64_t memory_bytes;
-    uint64_t disk_bytes; /* written inside; 0: see the disk's file */
+    bool knows_disk; /* otherwise its disk is a file of the host */
+    uint64_t disk_bytes;
 };
 struct machine_usage machine_usage(const struct machine *machine);
 

@@ -246,7 +246,7 @@ static json_t *usage_to_json(struct keeper *keeper)
         json_pack("{s:I, s:I, s:f, s:I}", "uptime_us", (json_int_t)(now_us - keeper->began_us),
                   "cpu_us", (json_int_t)usage.cpu_us, "cpu_percent", keeper->load.percent,
                   "host_memory", (json_int_t)usage.memory_bytes);
-    if (usage.disk_bytes)
+    if (usage.knows_disk)
         json_object_set_new(json, "disk_bytes", json_integer((json_int_t)usage.disk_bytes));
     return json;
 }

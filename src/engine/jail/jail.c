@@ -147,9 +147,10 @@ static int resume_jail(struct machine *machine, struct error *err)
 static struct machine_usage measure_jail(const struct machine *machine)
 {
     struct statvfs disk = {0};
-    fstatvfs(((const struct jail_machine *)machine)->disk, &disk);
+    bool knows_disk = fstatvfs(((const struct jail_machine *)machine)->disk, &disk) == 0;
     return (struct machine_usage){.cpu_us = cgroup_cpu_us(&machine->cgroup),
                                   .memory_bytes = cgroup_memory_bytes(&machine->cgroup),
+                                  .knows_disk = knows_disk,
                                   .disk_bytes = (disk.f_blocks - disk.f_bfree) * disk.f_frsize};
 }
 
