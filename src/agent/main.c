@@ -15,9 +15,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/adopt.h"
@@ -153,10 +155,22 @@ static int serve(int fd, bool keeps)
     leave();
 }
 
+/*
+ * The emulated processor forgets what it has looked up with every change from one program to
+ * another. An interpreter that has something to say goes on until it waits for us, and then all of
+ * it is read at once. Children are not held back. (musl has no function for it.)
+ */
+static void let_others_finish(void)
+{
+    const struct sched_param none = {0};
+    syscall(SYS_sched_setscheduler, 0, SCHED_BATCH | SCHED_RESET_ON_FORK, &none);
+}
+
 static int serve_machine(void)
 {
     struct error err;
     machine_set_ours();
+    let_others_finish();
     int fd = boot_machine(&err);
     if (fd < 0) {
         fprintf(stderr, "msb-agent: cannot boot: %s\n", err.message);
