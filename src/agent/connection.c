@@ -15,6 +15,8 @@
 #define QUEUE_MAX (1024u * 1024)
 #define READ_SIZE (64u * 1024)
 #define RECORDS_MAX (256u * 1024 * 1024)
+/* Short input needs no message of its own in return. */
+#define GRANT_MIN (PROTOCOL_WINDOW / 4)
 
 static struct {
     const struct connection_events *events;
@@ -368,8 +370,12 @@ void stream_grant(struct stream *stream, size_t amount)
 {
     if (amount == 0 || stream->forgotten)
         return;
-    stream->receive_credit += (uint32_t)amount;
-    frame_append_credit(&connection.out, stream->id, (uint32_t)amount);
+    stream->ungranted += (uint32_t)amount;
+    if (stream->ungranted < GRANT_MIN)
+        return;
+    stream->receive_credit += stream->ungranted;
+    frame_append_credit(&connection.out, stream->id, stream->ungranted);
+    stream->ungranted = 0;
 }
 
 void stream_end(struct stream *stream, const struct outcome *outcome)

@@ -37,6 +37,7 @@ class Channel:
     def open(self, commands, messages):
         self.commands = self._move(commands)
         self.messages = self._move(messages)
+        self.ahead = b""  # what came with what was asked for
 
     @staticmethod
     def _move(fd):
@@ -45,19 +46,21 @@ class Channel:
         return moved
 
     def _read(self, size):
-        parts = []
-        while size:
-            part = os.read(self.commands, min(size, 1 << 20))
+        parts, length = [self.ahead], len(self.ahead)
+        while length < size:
+            part = os.read(self.commands, max(PIECE, min(size - length, 1 << 20)))
             if not part:
                 os._exit(0)
             self.taken = True
             parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            length += len(part)
+        whole = b"".join(parts)
+        self.ahead = whole[size:]
+        return whole[:size]
 
     def has_command(self):
         import select
-        return self.taken or bool(select.select([self.commands], [], [], 0)[0])
+        return self.taken or bool(self.ahead or select.select([self.commands], [], [], 0)[0])
 
     def receive(self):
         header = self._read(9)
@@ -202,7 +205,7 @@ class Driver:
         self.main = None
         self.parts = {}
         self.loop = None
-        self.threads = threading.enumerate()  # that earlier calls have left running
+        self.threads = []  # that earlier calls have left running
         self.writer = None
 
     def part(self, name):
@@ -383,7 +386,6 @@ class Driver:
 
     def run(self, payload):
         self.done(self.execute_with(payload))
-        self.threads = threading.enumerate()
 
     def done(self, exit_code):
         self.channel.taken = self.interrupted = False
@@ -419,6 +421,7 @@ class Driver:
             self.open_streams()
         self.catch_interrupts()
         self.channel.interrupted = False
+        self.threads = list(threading._active.values())
         error = self.guarded(self.evaluate, text, filename)
         self.interrupted = False
         late_error = self.guarded(self.end_figures, error)
