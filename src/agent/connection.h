@@ -35,7 +35,7 @@ struct stream {
     void *owner;
     uint32_t send_credit;
     uint32_t receive_credit;
-    uint32_t ungranted; /* dealt with, and not yet told */
+    uint32_t ungranted;    /* dealt with, and not yet told */
     uint64_t output_limit; /* bytes of stdout and stderr that are passed on */
     uint64_t output_bytes; /* …and that there were */
     uint64_t record_bytes; /* of results passed on */

@@ -94,6 +94,13 @@ int agent_call(int fd, uint8_t operation, const struct buf *fields, int timeout_
 int agent_call_with(int fd, uint8_t operation, const struct buf *fields, const char *input,
                     int timeout_ms, struct error *err)
 {
+    int result = agent_call_begin(fd, operation, fields, input, err);
+    return result < 0 ? result : agent_call_end(fd, timeout_ms, err);
+}
+
+int agent_call_begin(int fd, uint8_t operation, const struct buf *fields, const char *input,
+                     struct error *err)
+{
     cleanup_buf struct buf out = {0};
     frame_append(&out, CALL_STREAM, FRAME_OPEN, operation, buf_data(fields), buf_length(fields));
     if (input) {
@@ -103,6 +110,11 @@ int agent_call_with(int fd, uint8_t operation, const struct buf *fields, const c
     ssize_t sent = send(fd, buf_data(&out), buf_length(&out), MSG_NOSIGNAL);
     if (sent != (ssize_t)buf_length(&out))
         return error_set(err, ERROR_UNAVAILABLE, "the machine takes no requests");
+    return 0;
+}
+
+int agent_call_end(int fd, int timeout_ms, struct error *err)
+{
     cleanup_buf struct buf in = {0};
     struct frame frame;
     int result = await_frame(fd, &in, FRAME_END, CALL_STREAM, timeout_ms, &frame, err);

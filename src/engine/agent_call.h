@@ -13,3 +13,7 @@ int agent_call(int fd, uint8_t operation, const struct buf *fields, int timeout_
 /* The same with input; what it prints, which must be little, is dropped. */
 int agent_call_with(int fd, uint8_t operation, const struct buf *fields, const char *input,
                     int timeout_ms, struct error *err);
+/* The same in two halves, for something to be done meanwhile. */
+int agent_call_begin(int fd, uint8_t operation, const struct buf *fields, const char *input,
+                     struct error *err);
+int agent_call_end(int fd, int timeout_ms, struct error *err);

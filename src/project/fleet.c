@@ -23,7 +23,8 @@ static void advance(struct fleet *fleet);
 static void close_handle(uv_handle_t *handle, void *context)
 {
     (void)context;
-    if (!uv_is_closing(handle) && handle->type != UV_NAMED_PIPE)
+    bool is_of_link = handle->type == UV_NAMED_PIPE || handle->type == UV_PREPARE;
+    if (!uv_is_closing(handle) && !is_of_link)
         uv_close(handle, NULL);
 }
 

@@ -125,7 +125,7 @@ int keeper_start_machine(struct keeper *keeper, struct error *err)
     return engine->start(&spec, keeper->folder, &keeper->machine, err);
 }
 
-int keeper_adopt(struct keeper *keeper, struct error *err)
+static int begin_adoption(struct keeper *keeper, struct error *err)
 {
     const struct sandbox_config *config = &keeper->config;
     uint8_t entropy[64];
@@ -159,11 +159,21 @@ int keeper_adopt(struct keeper *keeper, struct error *err)
         fields_add_text(&fields, TAG_VOLUME, text);
     }
     peers_add_hosts(keeper, &fields);
-    int result = agent_call(machine_agent(keeper->machine), OP_ADOPT, &fields, ADOPT_MS, err);
-    if (result == 0)
+    return agent_call_begin(machine_agent(keeper->machine), OP_ADOPT, &fields, NULL, err);
+}
+
+static int end_adoption(struct keeper *keeper, struct error *err)
+{
+    if (agent_call_end(machine_agent(keeper->machine), ADOPT_MS, err) == 0)
         return 0;
     machine_explain(keeper->machine, err);
     return error_wrap(err, "the sandbox could not be set up");
+}
+
+int keeper_adopt(struct keeper *keeper, struct error *err)
+{
+    int result = begin_adoption(keeper, err);
+    return result < 0 ? result : end_adoption(keeper, err);
 }
 
 /* In the folder that is ours by now. */
@@ -192,6 +202,16 @@ static int open_log(struct keeper *keeper, struct error *err)
     return output_log_open(&keeper->log, folder ? folder : keeper->folder, err);
 }
 
+/* What it is to adopt lies ready when a machine that was made ahead goes on. */
+static int begin_machine(struct keeper *keeper, struct error *err)
+{
+    int result = keeper->is_ahead ? 0 : keeper_start_machine(keeper, err);
+    if (result == 0)
+        result = begin_adoption(keeper, err);
+    return result == 0 && keeper->is_ahead ? ahead_wake(keeper, err) : result;
+}
+
+/* Files are written while the machine is busy with itself. */
 static int start(struct keeper *keeper, struct error *err)
 {
     keeper->started_us = clock_realtime_us();
@@ -204,13 +224,13 @@ static int start(struct keeper *keeper, struct error *err)
     if (result == 0)
         result = publish_bind(keeper, err);
     if (result == 0)
+        result = begin_machine(keeper, err);
+    if (result == 0)
         result = write_config(keeper, err);
     if (result == 0)
         result = open_log(keeper, err);
     if (result == 0)
-        result = keeper->is_ahead ? ahead_wake(keeper, err) : keeper_start_machine(keeper, err);
-    if (result == 0)
-        result = keeper_adopt(keeper, err);
+        result = end_adoption(keeper, err);
     origin_release(keeper);
     return result;
 }
@@ -273,7 +293,8 @@ char *keeper_status(struct keeper *keeper)
 static void close_handle(uv_handle_t *handle, void *context)
 {
     (void)context;
-    if (!uv_is_closing(handle) && handle->type != UV_NAMED_PIPE)
+    bool is_of_link = handle->type == UV_NAMED_PIPE || handle->type == UV_PREPARE;
+    if (!uv_is_closing(handle) && !is_of_link)
         uv_close(handle, NULL);
 }
 

@@ -5,6 +5,8 @@
 #include "base/mem.h"
 
 #define READ_SIZE (128u * 1024)
+/* So much does not wait for more. */
+#define TOGETHER_MAX (64u * 1024)
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -16,12 +18,19 @@ static void on_closed(uv_handle_t *handle)
         link->handlers->closed(link);
 }
 
+static void on_pipe_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+    uv_close((uv_handle_t *)&link->before_waiting, on_closed);
+}
+
 void link_close(struct link *link)
 {
     if (link->is_closing)
         return;
     link->is_closing = true;
-    uv_close((uv_handle_t *)&link->pipe, on_closed);
+    writer_flush(&link->writer);
+    uv_close((uv_handle_t *)&link->pipe, on_pipe_closed);
 }
 
 void link_finish(struct link *link)
@@ -88,12 +97,30 @@ static void on_written(struct writer *writer, size_t length, int status)
         link_close(link);
 }
 
+static void before_waiting(uv_prepare_t *handle)
+{
+    struct link *link = handle->data;
+    uv_prepare_stop(handle);
+    writer_flush(&link->writer);
+}
+
+/* Frames that are sent while the loop deals with one event leave as one write: the other side, a
+ * machine above all, is woken once for all of them. */
+static void write_soon(struct link *link)
+{
+    if (buf_length(&link->writer.out) >= TOGETHER_MAX)
+        writer_flush(&link->writer);
+    else
+        uv_prepare_start(&link->before_waiting, before_waiting);
+}
+
 int link_open(struct link *link, uv_loop_t *loop, int fd, const struct link_handlers *handlers,
               void *owner, struct error *err)
 {
     *link = (struct link){.handlers = handlers, .owner = owner};
     uv_pipe_init(loop, &link->pipe, 0);
-    link->pipe.data = link;
+    uv_prepare_init(loop, &link->before_waiting);
+    link->pipe.data = link->before_waiting.data = link;
     writer_init(&link->writer, (uv_stream_t *)&link->pipe, on_written, link);
     int result = uv_pipe_open(&link->pipe, fd);
     if (result == 0)
@@ -127,7 +154,7 @@ void link_send(struct link *link, uint32_t stream, enum frame_type type, uint8_t
     if (link->is_closing)
         return;
     frame_append(outgoing(link), stream, type, detail, payload, length);
-    writer_flush(&link->writer);
+    write_soon(link);
 }
 
 void link_send_raw(struct link *link, const struct buf *frames)
@@ -135,7 +162,7 @@ void link_send_raw(struct link *link, const struct buf *frames)
     if (link->is_closing)
         return;
     buf_append(outgoing(link), buf_data(frames), buf_length(frames));
-    writer_flush(&link->writer);
+    write_soon(link);
 }
 
 void link_send_credit(struct link *link, uint32_t stream, uint32_t amount)
@@ -143,7 +170,7 @@ void link_send_credit(struct link *link, uint32_t stream, uint32_t amount)
     if (link->is_closing)
         return;
     frame_append_credit(outgoing(link), stream, amount);
-    writer_flush(&link->writer);
+    write_soon(link);
 }
 
 void link_preload(struct link *link, const struct buf *bytes)

@@ -26,6 +26,7 @@ struct link_handlers {
 
 struct link {
     uv_pipe_t pipe;
+    uv_prepare_t before_waiting;
     struct writer writer;
     struct buf in;
     uint64_t received; /* bytes so far */

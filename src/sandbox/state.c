@@ -80,19 +80,23 @@ int state_create_ahead(char **folder, struct error *err)
     return state_create(AHEAD, name, folder, err);
 }
 
-/* The namespace's folder goes with its last sandbox. */
+/* That of the namespace, which comes with its first sandbox and goes with its last. */
+static char *parent_of(const char *folder)
+{
+    return xstrndup(folder, (size_t)(strrchr(folder, '/') - folder));
+}
+
 static void remove_parent(const char *folder)
 {
-    cleanup_free char *parent = xstrdup(folder);
-    *strrchr(parent, '/') = '\0';
+    cleanup_free char *parent = parent_of(folder);
     rmdir(parent);
 }
 
-/* The namespace may have to be made, and a folder that is there gives way when its keeper is dead.
- */
+/* A folder that is there gives way when its keeper is dead. */
 static int move_folder(const char *from, const char *to, const char *name, struct error *err)
 {
-    if (rename(from, to) == 0)
+    cleanup_free char *parent = parent_of(to);
+    if (rename(from, to) == 0 || (folder_make(parent, 0700, err) == 0 && rename(from, to) == 0))
         return 0;
     cleanup_fd int lock = claim(to, name, err);
     if (lock < 0)
