@@ -51,6 +51,7 @@ struct attachment {
     uint64_t began, ready, first_output, done;
     uint64_t joined_at; /* bytes the command had printed before what we get */
     char place[256];    /* where it ran, for --verbose */
+    json_t *steps;      /* of the start, as its keeper tells them; for --timing */
 };
 
 /* ---- the terminal ---------------------------------------------------------------------------- */
@@ -377,6 +378,7 @@ static void note_place(struct attachment *a, const char *status)
     const char *accelerator = json_string_value(json_object_get(json, "accelerator"));
     const char *engine = json_string_value(json_object_get(json, "engine"));
     const char *kernel = json_string_value(json_object_get(json, "guest_kernel"));
+    a->steps = json_incref(json_object_get(json, "start_steps_us"));
     snprintf(a->place, sizeof a->place, "engine %s, accelerator %s, guest kernel %s",
              engine ? engine : "?", accelerator ? accelerator : "?", kernel ? kernel : "?");
     json_decref(json);
@@ -439,6 +441,45 @@ static void tell_place(const struct attachment *a)
     fprintf(stderr, "done after %.0f ms.\n", (double)(a->done - a->began) / 1000.0);
 }
 
+static void tell_step(const char *who, const char *name, uint64_t us)
+{
+    fprintf(stderr, "%-8s %-24s %10" PRIu64 "\n", who, name, us);
+}
+
+/* What of the start happened outside of its keeper's steps: it was woken, and heard of. */
+static uint64_t tell_keepers_steps(const struct attachment *a)
+{
+    const char *name;
+    json_t *us;
+    uint64_t sum = 0, whole = a->ready - a->began;
+    json_object_foreach(a->steps, name, us)
+    {
+        tell_step("keeper", name, (uint64_t)json_integer_value(us));
+        sum += (uint64_t)json_integer_value(us);
+    }
+    return whole > sum ? whole - sum : 0;
+}
+
+static void tell_timing(const struct attachment *a)
+{
+    const struct timing *timing = a->request->timing;
+    uint64_t answered = a->first_output ? a->first_output : a->done;
+    uint64_t whole = clock_monotonic_us() - a->began;
+    if (!timing || !a->ready || !a->done)
+        return;
+    fprintf(stderr, "%-8s %-24s %11s\n", "", "step", "µs"); /* two bytes wide */
+    for (unsigned i = 0; i < timing->count; i++) {
+        tell_step("msb", timing->steps[i].name, timing->steps[i].us);
+        whole += timing->steps[i].us;
+    }
+    uint64_t between = tell_keepers_steps(a);
+    tell_step("msb", "between the two", between);
+    tell_step("sandbox", a->first_output ? "first output" : "no output", answered - a->ready);
+    tell_step("sandbox", "end of the call", a->done - answered);
+    tell_step("msb", "stop", clock_monotonic_us() - a->done);
+    tell_step("", "altogether", whole);
+}
+
 int attach_run(int connection, const struct attach_request *request)
 {
     static const struct call_handlers start_handlers = {.end = on_started};
@@ -471,5 +512,7 @@ int attach_run(int connection, const struct attach_request *request)
     records_free(&a.records);
     collect_free(&a.answer);
     tell_place(&a);
+    tell_timing(&a);
+    json_decref(a.steps);
     return a.exit_code;
 }

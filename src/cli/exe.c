@@ -21,7 +21,7 @@ static struct {
     char **env, **volumes, **ports;
     const char *network, *name, *namespace, *workdir, *kernel, *accelerator, *engine;
     uint64_t idle, lifetime;
-    bool detach, keep, fresh, quiet, verbose;
+    bool detach, keep, fresh, quiet, verbose, timing;
     struct work_options work;
 } options = {
     .cpus = SANDBOX_DEFAULT_CPUS,
@@ -102,7 +102,7 @@ static void tell_weaknesses(const char *name)
 }
 
 static int run_in(const struct sandbox_config *config, const struct image *image,
-                  const struct arguments *arguments)
+                  const struct arguments *arguments, struct timing *timing)
 {
     struct error err;
     struct work work;
@@ -112,13 +112,16 @@ static int run_in(const struct sandbox_config *config, const struct image *image
     if (options.verbose)
         tell_weaknesses(config->engine);
     state_sweep();
+    timing_step(timing, "leftovers");
     int connection = launch_keeper(config, &err);
+    timing_step(timing, "keeper");
     int result = connection < 0 ? report_error(&err, EXIT_SANDBOX) : 0;
     if (connection >= 0) {
         work.attach.starting = true;
         work.attach.stop_afterwards = !options.detach;
         work.attach.await_removal = options.name != NULL;
         work.attach.verbose = options.verbose;
+        work.attach.timing = options.timing ? timing : NULL;
         result = attach_run(connection, &work.attach);
     }
     work_free(&work);
@@ -139,14 +142,18 @@ static int run(const struct arguments *arguments)
     cancel_install();
     struct image image = {0};
     struct sandbox_config config;
+    struct timing timing;
+    timing_begin(&timing);
     sandbox_config_init(&config);
     int result = fill_config(&config, &err);
     if (result < 0)
         result = report_error(&err, EXIT_USAGE);
     else if (prepare(&config, arguments->words[0], &image, &err) < 0)
         result = report_error(&err, cancel_signal() ? 128 + cancel_signal() : EXIT_SANDBOX);
-    else
-        result = run_in(&config, &image, arguments);
+    else {
+        timing_step(&timing, "image and template");
+        result = run_in(&config, &image, arguments, &timing);
+    }
     image_release(&image);
     sandbox_config_free(&config);
     strv_free(options.env);
@@ -202,6 +209,7 @@ static const struct option option_table[] = {
     {0, "json", OPTION_FLAG, &options.work.json, NULL,
      "print the whole answer as JSON: output, results, error, verdict"},
     {0, "verbose", OPTION_FLAG, &options.verbose, NULL, "tell where it ran and how long it took"},
+    {0, "timing", OPTION_FLAG, &options.timing, NULL, "tell where the time went, in microseconds"},
     {0},
 };
 

@@ -216,21 +216,27 @@ static int start(struct keeper *keeper, struct error *err)
 {
     keeper->started_us = clock_realtime_us();
     keeper->began_us = keeper->load.time_us = clock_monotonic_us();
+    timing_begin(&keeper->timing);
     int result = take_name(keeper, err);
+    timing_step(&keeper->timing, "name");
     if (result == 0)
         result = origin_fetch(keeper, err);
     if (result == 0)
         result = kept_open(&keeper->config, &keeper->disk, err);
     if (result == 0)
         result = publish_bind(keeper, err);
+    timing_step(&keeper->timing, "disks and ports");
     if (result == 0)
         result = begin_machine(keeper, err);
+    timing_step(&keeper->timing, keeper->is_ahead ? "machine goes on" : "machine");
     if (result == 0)
         result = write_config(keeper, err);
     if (result == 0)
         result = open_log(keeper, err);
+    timing_step(&keeper->timing, "settings and log");
     if (result == 0)
         result = end_adoption(keeper, err);
+    timing_step(&keeper->timing, "adoption");
     origin_release(keeper);
     return result;
 }
@@ -271,6 +277,15 @@ static json_t *usage_to_json(struct keeper *keeper)
     return json;
 }
 
+static json_t *timing_to_json(const struct timing *timing)
+{
+    json_t *json = json_object();
+    for (unsigned i = 0; i < timing->count; i++)
+        json_object_set_new(json, timing->steps[i].name,
+                            json_integer((json_int_t)timing->steps[i].us));
+    return json;
+}
+
 char *keeper_status(struct keeper *keeper)
 {
     json_t *json = sandbox_config_to_json(&keeper->config);
@@ -284,6 +299,7 @@ char *keeper_status(struct keeper *keeper)
         (json_int_t)keeper->network.sent);
     json_object_update_new(json, more);
     json_object_update_new(json, usage_to_json(keeper));
+    json_object_set_new(json, "start_steps_us", timing_to_json(&keeper->timing));
     start_command_describe(keeper, json);
     char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);

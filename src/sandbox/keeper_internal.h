@@ -3,6 +3,7 @@
 
 #include <uv.h>
 
+#include "base/timing.h"
 #include "engine/engine.h"
 #include "proto/outcome.h"
 #include "proto/protocol.h"
@@ -134,6 +135,7 @@ struct keeper {
         uint64_t time_us, cpu_us; /* when it was measured */
         double percent;           /* of one processor, in the time before that */
     } load;
+    struct timing timing; /* of the start */
     bool paused;
     bool ending;
 };

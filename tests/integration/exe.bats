@@ -14,6 +14,17 @@ in_python() {
     assert_equal "$status" 0
 }
 
+@test "timing tells the steps and their sum" {
+    run --separate-stderr in_python --timing -c 'print(6*7)'
+    assert_equal "$output" 42
+    local step
+    for step in 'image and template' name machine adoption 'first output' stop; do
+        grep -qE "^(msb|keeper|sandbox) +$step +[0-9]+$" <<<"$stderr" || { echo "$step: $stderr"; return 1; }
+    done
+    awk '$1 == "altogether" { whole = $2 } $NF ~ /^[0-9]+$/ && $1 != "altogether" { sum += $NF }
+        END { exit !(whole > 0 && sum <= whole && sum > whole * 0.9) }' <<<"$stderr"
+}
+
 @test "a command's exit code is passed through" {
     run in_python -- sh -c 'exit 7'
     assert_equal "$status" 7
