@@ -464,7 +464,7 @@ static void tell_timing(const struct attachment *a)
 {
     const struct timing *timing = a->request->timing;
     uint64_t answered = a->first_output ? a->first_output : a->done;
-    uint64_t whole = clock_monotonic_us() - a->began;
+    uint64_t end = clock_monotonic_us(), whole = end - a->began;
     if (!timing || !a->ready || !a->done)
         return;
     fprintf(stderr, "%-8s %-24s %11s\n", "", "step", "µs"); /* two bytes wide */
@@ -476,7 +476,7 @@ static void tell_timing(const struct attachment *a)
     tell_step("msb", "between the two", between);
     tell_step("sandbox", a->first_output ? "first output" : "no output", answered - a->ready);
     tell_step("sandbox", "end of the call", a->done - answered);
-    tell_step("msb", "stop", clock_monotonic_us() - a->done);
+    tell_step("msb", "stop", end - a->done);
     tell_step("", "altogether", whole);
 }
 
