@@ -55,9 +55,6 @@ static void free_when_over(struct upload *upload)
 
 static void end_request(struct upload *upload)
 {
-    upload->request->gone = NULL;
-    upload->request->on_body = NULL;
-    upload->request->on_body_end = NULL;
     upload->request = NULL;
     if (upload->is_writing)
         call_cancel(&upload->call);
@@ -89,10 +86,8 @@ static void succeed(struct upload *upload)
     json_t *answer = json_copy(json_array_get(upload->files, count - 1));
     if (count > 1)
         json_object_set(answer, "files", upload->files);
-    cleanup_free char *text = json_dumps(answer, JSON_COMPACT);
-    json_decref(answer);
     end_request(upload);
-    http_answer(request, 200, "application/json", text, strlen(text));
+    http_answer_json(request, 200, answer);
 }
 
 /* ---- a file -------------------------------------------------------------------------------- */
