@@ -97,13 +97,6 @@ static void on_room(struct client_call *call)
     pump(call->context);
 }
 
-static void on_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
-                    size_t length)
-{
-    (void)channel, (void)bytes;
-    call_consumed(call, length);
-}
-
 static void on_written(struct client_call *call, const struct outcome *outcome)
 {
     struct upload *upload = call->context;
@@ -122,8 +115,7 @@ static void on_written(struct client_call *call, const struct outcome *outcome)
 
 static int begin_file(struct upload *upload, const char *path, struct error *err)
 {
-    static const struct call_handlers handlers = {
-        .data = on_data, .room = on_room, .end = on_written};
+    static const struct call_handlers handlers = {.room = on_room, .end = on_written};
     cleanup_buf struct buf fields = {0};
     struct sandbox_client *client = session_client(&upload->lease);
     if (!client)
