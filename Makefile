@@ -39,7 +39,7 @@ HOST_SRC  = $(filter-out src/cli/main.c,$(wildcard src/base/*.c src/proto/*.c sr
             src/server/tools/*.c src/cli/*.c))
 HOST_OBJ  = $(HOST_SRC:%.c=$(BUILD)/%.o)
 AGENT_SRC = $(wildcard src/agent/*.c src/proto/*.c) $(addprefix src/base/,buf.c clock.c error.c \
-            file.c json_text.c log.c loopback.c mem.c signals.c utf8.c)
+            fdpass.c file.c json_text.c log.c loopback.c mem.c signals.c utf8.c)
 AGENT_OBJ = $(AGENT_SRC:%.c=$(BUILD)/agent/%.o)
 UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')

@@ -44,22 +44,12 @@ static void end_with_error(struct request *request, struct error *err)
     end_with(request, &outcome);
 }
 
-static int take_language(struct request *request, const struct field *field, struct error *err)
-{
-    cleanup_free char *name = NULL;
-    int result = field_text(field, &name, err);
-    if (result < 0)
-        return result;
-    request->language = language_find(name, &request->kind, err);
-    return request->language ? 0 : -1;
-}
-
 static int take_field(void *owner, const struct field *field, struct error *err)
 {
     struct request *request = owner;
     switch (field->tag) {
     case TAG_LANGUAGE:
-        return take_language(request, field, err);
+        return language_take(field, &request->language, &request->kind, err);
     case TAG_CONTEXT:
         return field_replace_text(field, &request->id, err);
     case TAG_CWD:

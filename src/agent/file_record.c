@@ -50,7 +50,7 @@ void file_record_text(struct buf *record, const char *name, const char *text)
     json_text_append(record, text, strlen(text));
 }
 
-void file_record_number(struct buf *record, const char *name, long long number)
+static void add_number(struct buf *record, const char *name, long long number)
 {
     begin_member(record, name);
     buf_printf(record, "%lld", number);
@@ -77,13 +77,12 @@ void file_record_entry(struct buf *record, const struct file_entry *entry)
         link[length] = '\0';
         file_record_text(record, "target", link);
     }
-    file_record_number(record, "size", status->st_size);
-    file_record_number(record, "mode", status->st_mode & 07777);
-    file_record_number(record, "uid", status->st_uid);
-    file_record_number(record, "gid", status->st_gid);
-    file_record_number(record, "mtime_us",
-                       (long long)status->st_mtim.tv_sec * 1000000 +
-                           status->st_mtim.tv_nsec / 1000);
+    add_number(record, "size", status->st_size);
+    add_number(record, "mode", status->st_mode & 07777);
+    add_number(record, "uid", status->st_uid);
+    add_number(record, "gid", status->st_gid);
+    add_number(record, "mtime_us",
+               (long long)status->st_mtim.tv_sec * 1000000 + status->st_mtim.tv_nsec / 1000);
 }
 
 int file_record_add(struct buf *record, struct error *err)

@@ -11,7 +11,6 @@
 #include "base/error.h"
 
 void file_record_text(struct buf *record, const char *name, const char *text);
-void file_record_number(struct buf *record, const char *name, long long number);
 /* All that is known of an entry. */
 void file_record_entry(struct buf *record, const struct file_entry *entry);
 /* Its name, path and type only. */

@@ -43,7 +43,7 @@ static void on_terminate(int signal)
     _exit(1);
 }
 
-void file_work_drop(void)
+static void drop_temporary(void)
 {
     if (temporary)
         unlink(temporary);
@@ -200,7 +200,7 @@ int file_work_run(const void *request)
     signal(SIGTERM, on_terminate);
     if (dispatch(request, &err) == 0)
         return 0;
-    file_work_drop();
+    drop_temporary();
     /* Fits a pipe as a whole, so it does not block. */
     return file_write_all(FILE_WORK_STATUS, &err, sizeof err) == 0 ? 1 : 2;
 }

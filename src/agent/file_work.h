@@ -35,7 +35,6 @@ int file_work_make_parents(const struct file_request *request, const char *path,
  */
 int file_work_begin(const char *path, struct error *err);
 int file_work_commit(const char *path, struct error *err);
-void file_work_drop(void);
 
 /* Whether a name, or the last part of a path, is that of such a file. */
 bool file_is_temporary(const char *path);

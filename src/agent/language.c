@@ -78,6 +78,17 @@ const struct language *language_find(const char *name, char *kind, struct error 
     return NULL;
 }
 
+int language_take(const struct field *field, const struct language **language, char *kind,
+                  struct error *err)
+{
+    cleanup_free char *name = NULL;
+    int result = field_text(field, &name, err);
+    if (result < 0)
+        return result;
+    *language = language_find(name, kind, err);
+    return *language ? 0 : -1;
+}
+
 #define RUNTIME(name, symbol)                                                                      \
     {                                                                                              \
         name, runtime_##symbol##_begin, &runtime_##symbol##_size                                   \

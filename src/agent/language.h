@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "proto/fields.h"
 
 struct language {
     const char *name;
@@ -19,6 +20,9 @@ struct language {
  * such code. NULL: no such language; err says which there are.
  */
 const struct language *language_find(const char *name, char *kind, struct error *err);
+/* The same by a field of a request; *language is set. */
+int language_take(const struct field *field, const struct language **language, char *kind,
+                  struct error *err);
 
 /* Writes the drivers to where the interpreters find them. */
 int language_install(struct error *err);

@@ -191,22 +191,12 @@ static const struct stream_events events = {.data = on_data,
                                             .room = on_room,
                                             .forgotten = on_forgotten};
 
-static int take_language(struct run *run, const struct field *field, struct error *err)
-{
-    cleanup_free char *name = NULL;
-    int result = field_text(field, &name, err);
-    if (result < 0)
-        return result;
-    run->language = language_find(name, &run->call.kind, err);
-    return run->language ? 0 : -1;
-}
-
 static int take_field(void *owner, const struct field *field, struct error *err)
 {
     struct run *run = owner;
     switch (field->tag) {
     case TAG_LANGUAGE:
-        return take_language(run, field, err);
+        return language_take(field, &run->language, &run->call.kind, err);
     case TAG_CONTEXT:
         return field_replace_text(field, &run->id, err);
     case TAG_ENV:

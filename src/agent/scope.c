@@ -1,6 +1,5 @@
 #include "agent/scope.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -161,21 +160,6 @@ void scope_each_process(void (*take)(pid_t pid))
     }
 }
 
-/* Groups may have been made below; they are folders and the rest are files of the kernel's. */
-static void remove_group(int parent, const char *name)
-{
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
-    while (folder && (entry = readdir(folder))) {
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-            remove_group(fd, entry->d_name);
-    }
-    if (folder)
-        closedir(folder);
-    unlinkat(parent, name, AT_REMOVEDIR);
-}
-
 static void free_scope(struct scope *scope)
 {
     struct scope **at = &scopes;
@@ -189,7 +173,7 @@ static void free_scope(struct scope *scope)
     if (scope->number) {
         char name[32];
         snprintf(name, sizeof name, "%lu", scope->number);
-        remove_group(root, name);
+        folder_remove_empty(root, name);
     }
     free(scope);
 }
@@ -345,5 +329,5 @@ void scope_shutdown(void)
         free_scope(scopes);
     }
     if (root >= 0)
-        remove_group(root_parent, root_name);
+        folder_remove_empty(root_parent, root_name);
 }

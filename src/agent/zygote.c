@@ -1,14 +1,15 @@
 #include "agent/zygote.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/loop.h"
 #include "agent/settings.h"
 #include "agent/spawn.h"
+#include "base/fdpass.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -42,13 +43,13 @@ static struct {
 
 static void restock(void);
 
+/* The zygote runs code of others, so that nothing waits for it to read. */
 static int open_link(struct copy *copy, void (*ready)(void *owner, uint32_t events))
 {
     int ends[2];
-    int on = 1;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+    if (fdpass_pair(ends) < 0)
         return -1;
-    setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
     loop_watch_start(&copy->link, ends[0], EPOLLIN, ready, NULL);
     return ends[1];
 }
@@ -81,42 +82,12 @@ static void drop_zygote(void)
     free(steal_pointer(&store.user));
 }
 
-static bool send_fds(int link, const int fds[COPY_FDS])
-{
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(COPY_FDS * sizeof(int))];
-    } control = {.header = {.cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS,
-                            .cmsg_len = CMSG_LEN(COPY_FDS * sizeof(int))}};
-    struct iovec piece = {.iov_base = (char[]){'c'}, .iov_len = 1};
-    struct msghdr message = {.msg_iov = &piece,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
-    memcpy(CMSG_DATA(&control.header), fds, COPY_FDS * sizeof(int));
-    return sendmsg(link, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
-}
-
 /* The kernel says who it is: a process cannot pass itself off as another one. 0: nobody wrote. */
 static pid_t read_sender(int link)
 {
-    char byte;
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(struct ucred))];
-    } control;
-    struct iovec piece = {.iov_base = &byte, .iov_len = 1};
-    struct msghdr message = {.msg_iov = &piece,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
-    if (recvmsg(link, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
+    struct ucred sender;
+    if (!fdpass_read_sender(link, &sender))
         return 0;
-    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    struct ucred sender = {0};
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_CREDENTIALS)
-        memcpy(&sender, CMSG_DATA(header), sizeof sender);
     /* One that has been reaped meanwhile does not count. */
     bool lives = sender.pid > 1 && kill(sender.pid, 0) == 0;
     return lives && sender.uid == store.account.uid ? sender.pid : 0;
@@ -187,7 +158,7 @@ static bool send_order(int report)
         fchown(fds[i], store.account.uid, store.account.gid);
     }
     fds[WIRE_COUNT] = report;
-    return send_fds(store.zygote.link.fd, fds);
+    return fdpass_send_all(store.zygote.link.fd, "c", 1, fds, COPY_FDS) == 0;
 }
 
 static void order_spare(void)

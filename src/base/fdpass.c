@@ -15,7 +15,7 @@ int fdpass_send_all(int socket, const void *bytes, size_t length, const int *fds
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(FDPASS_MAX * sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(count * sizeof *fds),
+    } control = {.header = {.cmsg_len = (socklen_t)CMSG_LEN(count * sizeof *fds),
                             .cmsg_level = SOL_SOCKET,
                             .cmsg_type = SCM_RIGHTS}};
     struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
@@ -23,7 +23,7 @@ int fdpass_send_all(int socket, const void *bytes, size_t length, const int *fds
     if (count > 0) {
         memcpy(CMSG_DATA(&control.header), fds, count * sizeof *fds);
         message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
+        message.msg_controllen = (socklen_t)CMSG_SPACE(count * sizeof *fds);
     }
     ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
     if (sent >= 0 && (size_t)sent < length)
@@ -50,4 +50,34 @@ ssize_t fdpass_receive(int socket, void *bytes, size_t size, int *fd)
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
         memcpy(fd, CMSG_DATA(header), sizeof *fd);
     return got;
+}
+
+int fdpass_pair(int ends[2])
+{
+    const int on = 1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return -1;
+    setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+    return 0;
+}
+
+bool fdpass_read_sender(int socket, struct ucred *sender)
+{
+    char byte;
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof *sender)];
+    } control = {0};
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control.space};
+    if (recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
+        return false;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_CREDENTIALS)
+        return false;
+    memcpy(sender, CMSG_DATA(header), sizeof *sender);
+    return true;
 }

@@ -163,6 +163,20 @@ int folder_remove(const char *path, struct error *err)
     return 0;
 }
 
+int folder_remove_empty(int parent, const char *name)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            folder_remove_empty(fd, entry->d_name);
+    }
+    if (folder)
+        closedir(folder);
+    return unlinkat(parent, name, AT_REMOVEDIR);
+}
+
 int folder_free_space(const char *path, uint64_t *bytes, struct error *err)
 {
     struct statvfs status;

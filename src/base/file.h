@@ -24,6 +24,9 @@ bool file_exists(const char *path);
 int folder_make(const char *path, mode_t mode, struct error *err);
 /* rm -rf that follows no link out of the tree and does not mind if it is gone already. */
 int folder_remove(const char *path, struct error *err);
+/* Removes a folder and the folders in it, but no files: of a control group those are the kernel's.
+ * 0, or -1 with errno set. */
+int folder_remove_empty(int parent, const char *name);
 /* Free bytes on the file system that holds path. */
 int folder_free_space(const char *path, uint64_t *bytes, struct error *err);
 

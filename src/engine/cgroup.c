@@ -312,28 +312,16 @@ bool cgroup_kill(const struct cgroup *group)
     return group->tree && put(group->tree, "cgroup.kill", "1");
 }
 
-/* With the groups below. False: it is in use still. */
-static bool remove_tree(int parent, const char *name)
-{
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
-    while (folder && (entry = readdir(folder))) {
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-            remove_tree(fd, entry->d_name);
-    }
-    if (folder)
-        closedir(folder);
-    return unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY;
-}
-
 /* Newer kernels let go of a process a moment after its parent has heard of its end, and version 1
  * tells nobody when. */
 static void remove_soon(const char *path)
 {
     const struct timespec moment = {.tv_nsec = LETTING_GO_NS};
-    for (int i = 0; i < LETTING_GO_TIMES && !remove_tree(AT_FDCWD, path); i++)
+    for (int i = 0; i < LETTING_GO_TIMES; i++) {
+        if (folder_remove_empty(AT_FDCWD, path) == 0 || errno != EBUSY)
+            return;
         nanosleep(&moment, NULL);
+    }
 }
 
 void cgroup_remove(struct cgroup *group)
@@ -363,7 +351,7 @@ static void sweep_folder(const char *parent)
         long maker = strtol(entry->d_name, &end, 10);
         if (*end || maker <= 0 || is_alive((pid_t)maker))
             continue;
-        remove_tree(dirfd(folder), entry->d_name);
+        folder_remove_empty(dirfd(folder), entry->d_name);
     }
     if (folder)
         closedir(folder);

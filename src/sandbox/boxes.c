@@ -208,16 +208,9 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
         client_close(&box->client);
 }
 
-static void on_start_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
-                          size_t length)
-{
-    (void)channel, (void)bytes;
-    call_consumed(call, length);
-}
-
 static void on_launched(struct launch *launch, int fd, const struct error *failure)
 {
-    static const struct call_handlers handlers = {.data = on_start_data, .end = on_started};
+    static const struct call_handlers handlers = {.end = on_started};
     struct box *box = launch->context;
     struct error err = *failure;
     if (fd < 0 || open_client(box, fd, &err) < 0) {

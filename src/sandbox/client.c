@@ -67,7 +67,9 @@ static void on_frame(struct link *link, const struct frame *frame)
         return;
     switch (frame->type) {
     case FRAME_DATA:
-        if (call->handlers->data && frame->detail < CHANNEL_COUNT)
+        if (!call->handlers->data)
+            call_consumed(call, frame->length);
+        else if (frame->detail < CHANNEL_COUNT)
             call->handlers->data(call, frame->detail, frame->payload, frame->length);
         break;
     case FRAME_EOF:

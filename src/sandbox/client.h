@@ -11,7 +11,8 @@
 struct client_call;
 
 struct call_handlers {
-    /* Bytes of a channel. The sandbox may send on after call_consumed. */
+    /* Bytes of a channel. The sandbox may send on after call_consumed. NULL: they are thrown away.
+     */
     void (*data)(struct client_call *call, enum channel channel, const uint8_t *bytes,
                  size_t length);
     /* No more comes on that channel. May be NULL. */

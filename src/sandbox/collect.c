@@ -102,22 +102,6 @@ void collect_free(struct collection *collection)
         buf_free(&collection->unfinished[i]);
 }
 
-char *collect_text(const struct collection *collection, const char *stream)
-{
-    struct buf text = {0};
-    size_t index;
-    json_t *piece;
-    json_array_foreach(collection->pieces, index, piece)
-    {
-        const json_t *part = json_object_get(piece, "text");
-        if (strcmp(json_string_value(json_object_get(piece, "stream")), stream) == 0)
-            buf_append(&text, json_string_value(part), json_string_length(part));
-    }
-    /* The string is the buffer's own memory, which nothing has been consumed of. */
-    buf_text(&text);
-    return (char *)buf_data(&text);
-}
-
 static json_t *error_json(const struct error *err)
 {
     return json_pack("{s:s, s:s, s:s}", "code", error_code_name(err->code), "message", err->message,

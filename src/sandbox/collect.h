@@ -35,7 +35,5 @@ void collect_take(struct collection *collection, enum channel channel, const uin
 void collect_finish(struct collection *collection);
 
 void collect_free(struct collection *collection);
-/* Everything on one stream as one text, for free(). */
-char *collect_text(const struct collection *collection, const char *stream);
 /* The answer as one JSON object: pieces, results, error, verdict, exit_code, … for json_decref. */
 json_t *collect_json(const struct collection *collection, const struct outcome *outcome);

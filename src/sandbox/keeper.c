@@ -1,29 +1,21 @@
 #include "sandbox/keeper.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cancel.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/progress.h"
 #include "base/wait.h"
-#include "engine/agent_call.h"
-#include "proto/fields.h"
 #include "proto/outcome.h"
 #include "sandbox/egress.h"
 #include "sandbox/keeper_internal.h"
-#include "sandbox/kept.h"
 #include "sandbox/peers.h"
 #include "sandbox/publish.h"
 #include "sandbox/start_command.h"
@@ -32,279 +24,6 @@
 
 /* For a killed machine to be gone. */
 #define END_MS 5000
-#define ADOPT_MS 20000
-#define START_STREAM 1
-/* The machine's load is measured over at least this time. */
-#define LOAD_US 100000
-
-/* ---- before the loop: blocking, cancelled when the owner goes away -------------------------- */
-
-/* Waits until the owner says something; nobody else matters while there is no sandbox. */
-static int await_owner(const struct keeper *keeper, int timeout_ms, struct error *err)
-{
-    struct pollfd wait[] = {
-        {.fd = keeper->owner, .events = POLLIN},
-        {.fd = keeper->machine ? machine_exit(keeper->machine) : -1, .events = POLLIN},
-        {.fd = cancel_fd(), .events = POLLIN},
-    };
-    int ready = poll(wait, sizeof wait / sizeof wait[0], timeout_ms);
-    if (ready == 0)
-        return error_set(err, ERROR_TIMEOUT, "the keeper got no settings");
-    if (ready < 0 || wait[2].revents)
-        return cancel_error(err);
-    return wait[1].revents ? error_set(err, ERROR_UNAVAILABLE, "the machine ended") : 0;
-}
-
-int keeper_read_request(struct keeper *keeper, struct buf *in, int timeout_ms, struct error *err)
-{
-    struct frame frame;
-    int size;
-    while ((size = frame_decode(in, &frame, err)) == 0) {
-        int result = await_owner(keeper, timeout_ms, err);
-        if (result < 0)
-            return result;
-        ssize_t got = recv(keeper->owner, buf_reserve(in, 65536), 65536, 0);
-        if (got <= 0)
-            return cancel_error(err);
-        buf_commit(in, (size_t)got);
-    }
-    if (size < 0)
-        return size;
-    uint32_t at = 0;
-    struct field field;
-    json_t *json = NULL;
-    bool is_request = frame.type == FRAME_OPEN && frame.stream == START_STREAM &&
-                      (frame.detail == OP_START || frame.detail == OP_PREPARE);
-    if (is_request && fields_next(frame.payload, frame.length, &at, &field, err) > 0 &&
-        field.tag == TAG_CONFIG)
-        json = json_loadb((const char *)field.bytes, field.length, 0, NULL);
-    sandbox_config_free(&keeper->config);
-    int result = json ? sandbox_config_from_json(json, &keeper->config, err)
-                      : error_set(err, ERROR_PROTOCOL, "the keeper got no settings");
-    json_decref(json);
-    int operation = frame.detail;
-    buf_consume(in, (size_t)size);
-    return result < 0 ? result : operation;
-}
-
-static int write_config(const struct keeper *keeper, struct error *err)
-{
-    json_t *json = sandbox_config_to_json(&keeper->config);
-    cleanup_free char *text = json_dumps(json, JSON_INDENT(2));
-    json_decref(json);
-    cleanup_free char *path = xasprintf("%s/config.json", keeper->folder);
-    return file_write_atomic(path, text, strlen(text), 0600, err);
-}
-
-/* From here on complaints go to a file: the terminal belongs to the owner. */
-static void redirect_complaints(const struct keeper *keeper)
-{
-    cleanup_free char *path = xasprintf("%s/keeper.log", keeper->folder);
-    cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        dup2(fd, STDERR_FILENO);
-    log_set_writer(NULL);
-}
-
-int keeper_start_machine(struct keeper *keeper, struct error *err)
-{
-    const struct sandbox_config *config = &keeper->config;
-    cleanup_free struct machine_volume *volumes = xcalloc(config->volume_count, sizeof *volumes);
-    for (size_t i = 0; i < config->volume_count; i++)
-        volumes[i] = (struct machine_volume){.host_path = config->volumes[i].host,
-                                             .guest_path = config->volumes[i].guest,
-                                             .read_only = config->volumes[i].read_only};
-    struct machine_spec spec = sandbox_config_machine(config);
-    spec.volumes = volumes;
-    spec.volume_count = config->volume_count;
-    spec.disk = keeper->disk;
-    spec.from = keeper->origin;
-    const struct engine *engine = engine_find(config->engine);
-    if (!engine)
-        return error_set(err, ERROR_INVALID, "there is no engine %s", config->engine);
-    return engine->start(&spec, keeper->folder, &keeper->machine, err);
-}
-
-static int begin_adoption(struct keeper *keeper, struct error *err)
-{
-    const struct sandbox_config *config = &keeper->config;
-    uint8_t entropy[64];
-    if (getrandom(entropy, sizeof entropy, 0) != sizeof entropy)
-        return error_errno(err, errno, "cannot get random bytes");
-    cleanup_buf struct buf fields = {0};
-    fields_add_bytes(&fields, TAG_ENTROPY, entropy, sizeof entropy);
-    fields_add_number(&fields, TAG_REALTIME_US, clock_realtime_us());
-    fields_add_text(&fields, TAG_NAME, config->name);
-    if (!keeper->is_named)
-        fields_add_number(&fields, TAG_REHEARSAL, 1);
-    fields_add_number(&fields, TAG_OUTPUT_LIMIT, config->output_limit);
-    fields_add_number(&fields, TAG_PROCESSES, config->processes);
-    fields_add_number(&fields, TAG_OPEN_FILES, config->open_files);
-    if (config->keep)
-        fields_add_number(&fields, TAG_KEEP, 1);
-    const char *user = config->user ? config->user : config->image_user;
-    const char *workdir = config->workdir ? config->workdir : config->image_workdir;
-    if (user)
-        fields_add_text(&fields, TAG_USER, user);
-    if (workdir)
-        fields_add_text(&fields, TAG_CWD, workdir);
-    for (size_t i = 0; config->image_env && config->image_env[i]; i++)
-        fields_add_text(&fields, TAG_ENV, config->image_env[i]);
-    egress_add_environment(keeper, &fields);
-    for (size_t i = 0; config->env && config->env[i]; i++)
-        fields_add_text(&fields, TAG_ENV, config->env[i]);
-    for (size_t i = 0; i < config->volume_count; i++) {
-        cleanup_free char *text = xasprintf(
-            "%zu:%s:%s", i, config->volumes[i].read_only ? "ro" : "rw", config->volumes[i].guest);
-        fields_add_text(&fields, TAG_VOLUME, text);
-    }
-    peers_add_hosts(keeper, &fields);
-    return agent_call_begin(machine_agent(keeper->machine), OP_ADOPT, &fields, NULL, err);
-}
-
-static int end_adoption(struct keeper *keeper, struct error *err)
-{
-    if (agent_call_end(machine_agent(keeper->machine), ADOPT_MS, err) == 0)
-        return 0;
-    machine_explain(keeper->machine, err);
-    return error_wrap(err, "the sandbox could not be set up");
-}
-
-int keeper_adopt(struct keeper *keeper, struct error *err)
-{
-    int result = begin_adoption(keeper, err);
-    return result < 0 ? result : end_adoption(keeper, err);
-}
-
-/* In the folder that is ours by now. */
-int keeper_listen(struct keeper *keeper, struct error *err)
-{
-    redirect_complaints(keeper);
-    keeper->listening = state_listen(keeper->folder, err);
-    return keeper->listening < 0 ? -1 : 0;
-}
-
-static int take_name(struct keeper *keeper, struct error *err)
-{
-    const struct sandbox_config *config = &keeper->config;
-    keeper->is_named = true;
-    if (keeper->is_ahead)
-        return state_take_name(config->namespace, config->name, &keeper->folder, err);
-    keeper->lock = state_create(config->namespace, config->name, &keeper->folder, err);
-    return keeper->lock < 0 ? -1 : keeper_listen(keeper, err);
-}
-
-static int open_log(struct keeper *keeper, struct error *err)
-{
-    const char *folder = keeper->config.log_folder;
-    if (folder && folder_make(folder, 0700, err) < 0)
-        return -1;
-    return output_log_open(&keeper->log, folder ? folder : keeper->folder, err);
-}
-
-/* What it is to adopt lies ready when a machine that was made ahead goes on. */
-static int begin_machine(struct keeper *keeper, struct error *err)
-{
-    int result = keeper->is_ahead ? 0 : keeper_start_machine(keeper, err);
-    if (result == 0)
-        result = begin_adoption(keeper, err);
-    return result == 0 && keeper->is_ahead ? ahead_wake(keeper, err) : result;
-}
-
-/* Files are written while the machine is busy with itself. */
-static int start(struct keeper *keeper, struct error *err)
-{
-    keeper->started_us = clock_realtime_us();
-    keeper->began_us = keeper->load.time_us = clock_monotonic_us();
-    timing_begin(&keeper->timing);
-    int result = take_name(keeper, err);
-    timing_step(&keeper->timing, "name");
-    if (result == 0)
-        result = origin_fetch(keeper, err);
-    if (result == 0)
-        result = kept_open(&keeper->config, &keeper->disk, err);
-    if (result == 0)
-        result = publish_bind(keeper, err);
-    timing_step(&keeper->timing, "disks and ports");
-    if (result == 0)
-        result = begin_machine(keeper, err);
-    timing_step(&keeper->timing, keeper->is_ahead ? "machine goes on" : "machine");
-    if (result == 0)
-        result = write_config(keeper, err);
-    if (result == 0)
-        result = open_log(keeper, err);
-    timing_step(&keeper->timing, "settings and log");
-    if (result == 0)
-        result = end_adoption(keeper, err);
-    timing_step(&keeper->timing, "adoption");
-    origin_release(keeper);
-    return result;
-}
-
-void keeper_answer_owner(const struct keeper *keeper, const struct outcome *outcome)
-{
-    cleanup_buf struct buf frames = {0};
-    outcome_append(&frames, START_STREAM, outcome);
-    if (send(keeper->owner, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL) < 0)
-        log_info("the owner did not wait for the start");
-}
-
-/* ---- the loop ---------------------------------------------------------------------------- */
-
-/* Between two questions, or since the start; nobody has to keep time for that. */
-static void measure_load(struct keeper *keeper, uint64_t now_us, uint64_t cpu_us)
-{
-    uint64_t passed = now_us - keeper->load.time_us;
-    if (passed < LOAD_US)
-        return;
-    keeper->load.percent = 100.0 * (double)(cpu_us - keeper->load.cpu_us) / (double)passed;
-    keeper->load.time_us = now_us;
-    keeper->load.cpu_us = cpu_us;
-}
-
-static json_t *usage_to_json(struct keeper *keeper)
-{
-    uint64_t now_us = clock_monotonic_us();
-    struct machine_usage usage = machine_usage(keeper->machine);
-    usage.cpu_us -= keeper->cpu_us;
-    measure_load(keeper, now_us, usage.cpu_us);
-    json_t *json =
-        json_pack("{s:I, s:I, s:f, s:I}", "uptime_us", (json_int_t)(now_us - keeper->began_us),
-                  "cpu_us", (json_int_t)usage.cpu_us, "cpu_percent", keeper->load.percent,
-                  "host_memory", (json_int_t)usage.memory_bytes);
-    if (usage.knows_disk)
-        json_object_set_new(json, "disk_bytes", json_integer((json_int_t)usage.disk_bytes));
-    return json;
-}
-
-static json_t *timing_to_json(const struct timing *timing)
-{
-    json_t *json = json_object();
-    for (unsigned i = 0; i < timing->count; i++)
-        json_object_set_new(json, timing->steps[i].name,
-                            json_integer((json_int_t)timing->steps[i].us));
-    return json;
-}
-
-char *keeper_status(struct keeper *keeper)
-{
-    json_t *json = sandbox_config_to_json(&keeper->config);
-    json_t *more = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "state",
-        keeper->paused ? "paused" : "running", "accelerator", machine_accelerator(keeper->machine),
-        "guest_kernel", machine_kernel(keeper->machine), "started_us",
-        (json_int_t)keeper->started_us, "keeper_pid", (json_int_t)getpid(), "machine_pid",
-        (json_int_t)machine_process(keeper->machine), "operations", (json_int_t)keeper->active,
-        "network_received", (json_int_t)keeper->network.received, "network_sent",
-        (json_int_t)keeper->network.sent);
-    json_object_update_new(json, more);
-    json_object_update_new(json, usage_to_json(keeper));
-    json_object_set_new(json, "start_steps_us", timing_to_json(&keeper->timing));
-    start_command_describe(keeper, json);
-    char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    return text;
-}
 
 static void close_handle(uv_handle_t *handle, void *context)
 {
@@ -474,13 +193,8 @@ static void greet_owner(struct keeper *keeper, const struct buf *early)
         start_command_run(keeper, on_command_begun);
 }
 
-int keeper_main(int owner_socket)
+static void become_keeper(struct keeper *keeper, int owner_socket)
 {
-    struct error err;
-    static struct keeper the_keeper = {.lock = -1, .log.fd = -1, .listening = -1};
-    struct keeper *keeper = &the_keeper;
-    cleanup_buf struct buf early = {0};
-
     prctl(PR_SET_NAME, "msb-keeper");
     signal(SIGPIPE, SIG_IGN);
     umask(077);
@@ -489,14 +203,29 @@ int keeper_main(int owner_socket)
     cancel_install();
     keeper->owner = owner_socket;
     fcntl(keeper->owner, F_SETFD, FD_CLOEXEC);
+}
 
-    int result = keeper_read_request(keeper, &early, -1, &err);
+/* Cancelled when the owner goes away. */
+static int take_request(struct keeper *keeper, struct buf *early, struct error *err)
+{
+    int result = keeper_read_request(keeper, early, -1, err);
     cancel_with_peer(keeper->owner);
     if (result == OP_PREPARE)
-        result = ahead_prepare(keeper, &early, &err);
+        result = ahead_prepare(keeper, early, err);
     if (result == OP_START)
-        result = start(keeper, &err);
+        result = keeper_start(keeper, err);
     cancel_with_peer(-1);
+    return result;
+}
+
+int keeper_main(int owner_socket)
+{
+    struct error err;
+    static struct keeper the_keeper = {.lock = -1, .log.fd = -1, .listening = -1};
+    struct keeper *keeper = &the_keeper;
+    cleanup_buf struct buf early = {0};
+    become_keeper(keeper, owner_socket);
+    int result = take_request(keeper, &early, &err);
     uv_loop_init(&keeper->loop);
     if (result == 0)
         result = watch_everything(keeper, &err);

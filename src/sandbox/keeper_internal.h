@@ -168,7 +168,6 @@ void client_add(struct keeper *keeper, int fd, bool is_owner, const struct buf *
 /* Answers the owner's OP_START, if there is an owner still. */
 void client_answer_owner(struct keeper *keeper, uint32_t stream, const struct error *failure);
 void client_fail(struct client *client, uint32_t stream, const struct error *err);
-
 void client_answer(struct client *client, uint32_t stream, const struct outcome *outcome);
 
 /* keeper_save.c */
@@ -201,10 +200,14 @@ int ahead_prepare(struct keeper *keeper, struct buf *in, struct error *err);
 /* The machine, which gets its settings now, goes on at full speed. */
 int ahead_wake(struct keeper *keeper, struct error *err);
 
-/* keeper.c, before the loop: these block, and are cancelled when the owner goes away. */
+/* keeper_start.c, before the loop: these block, and are cancelled when the owner goes away. */
+/* The stream of the owner's OP_START. */
+#define START_STREAM 1
 /* The next request on the owner's socket, whose settings are taken over: OP_PREPARE or OP_START.
  * A negative timeout: as long as there is an owner. What came behind it stays in `in`. */
 int keeper_read_request(struct keeper *keeper, struct buf *in, int timeout_ms, struct error *err);
+/* Everything between OP_START and a machine with its settings. */
+int keeper_start(struct keeper *keeper, struct error *err);
 int keeper_listen(struct keeper *keeper, struct error *err);
 int keeper_start_machine(struct keeper *keeper, struct error *err);
 /* Makes the machine unlike its twins and gives it what was asked for. */
@@ -218,5 +221,7 @@ void keeper_kill_machine(struct keeper *keeper);
 void keeper_end(struct keeper *keeper, enum error_code code, const char *reason);
 /* Something happened: the idle deadline moves. */
 void keeper_touch(struct keeper *keeper);
+
+/* keeper_status.c */
 /* What OP_STATUS and OP_START answer; for free(). */
 char *keeper_status(struct keeper *keeper);

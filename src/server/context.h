@@ -42,7 +42,6 @@ bool key_admit(struct http_request *request);
 /* path_box.c: the running sandbox that {namespace} and {name} of the path stand for. NULL: the
  * request is answered. */
 struct box *path_box(struct http_request *request);
-struct box *path_box_named(struct http_request *request, const char *namespace, const char *name);
 
 /* files.c, file_upload.c: a file of a sandbox, as it is. */
 void files_get(struct http_request *request);

@@ -24,13 +24,6 @@ static void on_room(struct client_call *call)
     relay_room(call->context);
 }
 
-static void on_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
-                    size_t length)
-{
-    (void)channel, (void)bytes;
-    call_consumed(call, length);
-}
-
 static void on_end(struct client_call *call, const struct outcome *outcome)
 {
     struct relay *relay = call->context;
@@ -45,7 +38,7 @@ static void on_end(struct client_call *call, const struct outcome *outcome)
 
 void files_put(struct http_request *request)
 {
-    static const struct call_handlers handlers = {.data = on_data, .room = on_room, .end = on_end};
+    static const struct call_handlers handlers = {.room = on_room, .end = on_end};
     cleanup_buf struct buf fields = {0};
     struct box *box = path_box(request);
     if (!box)

@@ -1,6 +1,4 @@
 /* sandbox.fork: a copy of a running sandbox, in its namespace. */
-#include <string.h>
-
 #include "base/mem.h"
 #include "engine/engine.h"
 #include "server/rpc.h"
@@ -25,13 +23,6 @@ static void fail(struct forking *forking, const struct error *err)
     free(forking);
 }
 
-static void ignore_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
-                        size_t length)
-{
-    (void)channel, (void)bytes;
-    call_consumed(call, length);
-}
-
 /* Whoever expects the variables has to know whether they came along. */
 static void on_described(struct client_call *asking, const struct outcome *outcome)
 {
@@ -53,7 +44,7 @@ static void on_described(struct client_call *asking, const struct outcome *outco
 
 static void on_started(struct box_waiter *waiter, const struct error *err)
 {
-    static const struct call_handlers handlers = {.data = ignore_data, .end = on_described};
+    static const struct call_handlers handlers = {.end = on_described};
     struct forking *forking = waiter->context;
     if (err)
         fail(forking, err);

@@ -44,13 +44,6 @@ static void on_waited(struct box_waiter *waiter, const struct error *err)
     finish(waiter->context, err);
 }
 
-static void ignore_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
-                        size_t length)
-{
-    (void)channel, (void)bytes;
-    call_consumed(call, length);
-}
-
 /* ---- stop, pause, resume ------------------------------------------------------------------- */
 
 static void on_done(struct client_call *operation, const struct outcome *outcome)
@@ -61,7 +54,7 @@ static void on_done(struct client_call *operation, const struct outcome *outcome
 
 static void operate(struct rpc_call *call, enum operation operation, const char *done)
 {
-    static const struct call_handlers handlers = {.data = ignore_data, .end = on_done};
+    static const struct call_handlers handlers = {.end = on_done};
     struct box *box = rpc_box(call);
     if (!box)
         return;
@@ -147,7 +140,7 @@ static void on_described(struct client_call *operation, const struct outcome *ou
 
 static void join_running(struct rpc_call *call, struct box *box, const char *image)
 {
-    static const struct call_handlers handlers = {.data = ignore_data, .end = on_described};
+    static const struct call_handlers handlers = {.end = on_described};
     struct life *life = life_new(call, "started");
     life->image = image;
     call_start(&box->client, &life->operation, OP_STATUS, NULL, &handlers, life);

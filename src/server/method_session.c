@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "server/rpc.h"
 #include "server/session_params.h"
-#include "server/session_rpc.h"
 
 /* ---- failures ------------------------------------------------------------------------------ */
 
@@ -31,7 +30,7 @@ static void fail_with(struct rpc_call *call, const struct session_failure *failu
     rpc_fail_data(call, code_of(failure), message, data);
 }
 
-void session_rpc_fail(struct rpc_call *call, const struct session_failure *failure)
+static void fail(struct rpc_call *call, const struct session_failure *failure)
 {
     fail_with(call, failure, NULL);
 }
@@ -40,7 +39,7 @@ void session_refuse(struct rpc_call *call, const struct error *err)
 {
     struct session_failure failure;
     failure_wrap(&failure, FAILURE_REQUEST, NULL, NULL, err);
-    session_rpc_fail(call, &failure);
+    fail(call, &failure);
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
@@ -84,7 +83,7 @@ static void run(struct rpc_call *call, struct session_params *params)
     call->context = started;
     call->left = on_left;
     if (!started)
-        session_rpc_fail(call, &failure);
+        fail(call, &failure);
 }
 
 void method_session_start(struct rpc_call *call)
@@ -92,7 +91,7 @@ void method_session_start(struct rpc_call *call)
     struct session_failure failure;
     struct session_params params = {.request.shared = true};
     if (session_params_read(&params, call->params, &failure) < 0)
-        session_rpc_fail(call, &failure);
+        fail(call, &failure);
     else
         run(call, &params);
     session_params_free(&params);
@@ -113,7 +112,7 @@ void method_session_run_code(struct rpc_call *call)
     struct session_params params = {0};
     if (session_params_read(&params, call->params, &failure) < 0 ||
         need_text(call, "code", &params.work.code, &failure) < 0)
-        session_rpc_fail(call, &failure);
+        fail(call, &failure);
     else
         run(call, &params);
     session_params_free(&params);
@@ -144,7 +143,7 @@ void method_session_run_command(struct rpc_call *call)
     const char *command;
     if (session_params_read(&params, call->params, &failure) < 0 ||
         need_text(call, "command", &command, &failure) < 0) {
-        session_rpc_fail(call, &failure);
+        fail(call, &failure);
     } else {
         cleanup_free char **argv = make_argv(&params, command);
         params.work.argv = argv;
@@ -188,7 +187,7 @@ void method_session_stop(struct rpc_call *call)
         return;
     call->left = NULL;
     free(stopping);
-    session_rpc_fail(call, &failure);
+    fail(call, &failure);
 }
 
 /* ---- looking ------------------------------------------------------------------------------- */
@@ -198,7 +197,7 @@ void method_session_get(struct rpc_call *call)
     struct session_failure failure;
     const char *id;
     if (need_text(call, "session_id", &id, &failure) < 0 || session_check_id(id, &failure) < 0) {
-        session_rpc_fail(call, &failure);
+        fail(call, &failure);
         return;
     }
     json_t *info = sessions_get(call->server->sessions, call->namespace, id);
@@ -207,7 +206,7 @@ void method_session_get(struct rpc_call *call)
         return;
     }
     failure_no_session(&failure, id);
-    session_rpc_fail(call, &failure);
+    fail(call, &failure);
 }
 
 void method_session_touch(struct rpc_call *call)
@@ -218,7 +217,7 @@ void method_session_touch(struct rpc_call *call)
         sessions_touch(call->server->sessions, call->namespace, id, &failure) == 0)
         rpc_succeed(call, sessions_get(call->server->sessions, call->namespace, id));
     else
-        session_rpc_fail(call, &failure);
+        fail(call, &failure);
 }
 
 static const char *one_or_all(const struct rpc_call *call)

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "server/context.h"
 #include "server/keys.h"
 #include "server/rpc.h"
@@ -213,7 +212,6 @@ static void on_surveyed(struct survey *survey, const struct error *err)
     struct http_request *request = survey->context;
     bool all = strcmp(request->scope, KEY_ALL_NAMESPACES) == 0;
     struct page page = {.server = request->server->context, .scope = all ? NULL : request->scope};
-    request->gone = NULL;
     if (!err)
         show_sandboxes(&page, survey);
     show_namespaces(&page);

@@ -20,8 +20,10 @@ static int check(struct http_request *request, const char *namespace, const char
     return error_hint(err, "use a key that is good for it");
 }
 
-struct box *path_box_named(struct http_request *request, const char *namespace, const char *name)
+struct box *path_box(struct http_request *request)
 {
+    const char *namespace = http_parameter(request, "namespace");
+    const char *name = http_parameter(request, "name");
     struct server *server = request->server->context;
     struct error err;
     struct box *box = NULL;
@@ -30,10 +32,4 @@ struct box *path_box_named(struct http_request *request, const char *namespace, 
     if (!box)
         http_answer_failure(request, &err);
     return box;
-}
-
-struct box *path_box(struct http_request *request)
-{
-    return path_box_named(request, http_parameter(request, "namespace"),
-                          http_parameter(request, "name"));
 }

@@ -14,9 +14,8 @@ char *rest_namespace(const struct http_request *request, struct session_failure 
 {
     struct error err;
     bool all = strcmp(request->scope, KEY_ALL_NAMESPACES) == 0;
-    char *namespace = http_query(request, "namespace");
-    if (!namespace)
-    namespace = xstrdup(all ? SANDBOX_DEFAULT_NAMESPACE : request->scope);
+    char *given = http_query(request, "namespace");
+    char *namespace = given ? given : xstrdup(all ? SANDBOX_DEFAULT_NAMESPACE : request->scope);
     int result = sandbox_check_name("namespace", namespace, &err);
     if (result == 0 && !all && strcmp(namespace, request->scope) != 0) {
         result = error_set(&err, ERROR_DENIED, "this key is not good for namespace %s", namespace);
@@ -35,17 +34,10 @@ uint64_t rest_lifetime(const struct server *server)
     return set ? set : LIFETIME_S;
 }
 
-static void send_json(struct http_request *request, int status, json_t *json)
-{
-    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    http_answer(request, status, "application/json", text, strlen(text));
-}
-
 void rest_refuse(struct http_request *request, const struct session_failure *failure)
 {
-    send_json(request, failure_http_status(failure),
-              json_pack("{s:o}", "error", failure_json(failure)));
+    http_answer_json(request, failure_http_status(failure),
+                     json_pack("{s:o}", "error", failure_json(failure)));
 }
 
 static void rest_free(struct rest *rest)
@@ -57,23 +49,18 @@ static void rest_free(struct rest *rest)
     free(rest);
 }
 
-struct http_request *rest_release(struct rest *rest)
-{
-    struct http_request *request = rest->request;
-    request->gone = NULL;
-    request->context = NULL;
-    rest_free(rest);
-    return request;
-}
-
 void rest_answer(struct rest *rest, json_t *answer)
 {
-    send_json(rest_release(rest), 200, answer);
+    struct http_request *request = rest->request;
+    rest_free(rest);
+    http_answer_json(request, 200, answer);
 }
 
 void rest_fail(struct rest *rest, const struct session_failure *failure)
 {
-    rest_refuse(rest_release(rest), failure);
+    struct http_request *request = rest->request;
+    rest_free(rest);
+    rest_refuse(request, failure);
 }
 
 static void on_gone(struct http_request *request)

@@ -24,8 +24,6 @@ struct rest *rest_begin(struct http_request *request);
 /* Takes the answer. */
 void rest_answer(struct rest *rest, json_t *answer);
 void rest_fail(struct rest *rest, const struct session_failure *failure);
-/* For what answers on the request itself: nothing is left of this but that. */
-struct http_request *rest_release(struct rest *rest);
 
 /* Before there is anything. */
 void rest_refuse(struct http_request *request, const struct session_failure *failure);

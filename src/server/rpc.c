@@ -42,17 +42,8 @@ static void call_free(struct rpc_call *call)
 struct http_request *rpc_release(struct rpc_call *call)
 {
     struct http_request *request = call->request;
-    request->gone = NULL;
-    request->context = NULL;
     call_free(call);
     return request;
-}
-
-static void send_message(struct http_request *request, json_t *message)
-{
-    cleanup_free char *text = json_dumps(message, JSON_COMPACT);
-    json_decref(message);
-    http_answer(request, 200, "application/json", text, strlen(text));
 }
 
 static void answer_within(struct rpc_call *call, json_t *message)
@@ -73,7 +64,7 @@ static void answer(struct rpc_call *call, json_t *message)
     json_object_set_new(message, "jsonrpc", json_string("2.0"));
     if (id)
         json_object_set(message, "id", id);
-    send_message(rpc_release(call), message);
+    http_answer_json(rpc_release(call), 200, message);
 }
 
 void rpc_succeed(struct rpc_call *call, json_t *result)
@@ -160,7 +151,7 @@ void rpc_refuse(struct http_request *request, enum rpc_code code, const struct e
 {
     json_t *message = describe_error(request, code, err);
     json_object_set_new(message, "jsonrpc", json_string("2.0"));
-    send_message(request, message);
+    http_answer_json(request, 200, message);
 }
 
 void rpc_fail(struct rpc_call *call, const struct error *err)

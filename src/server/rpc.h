@@ -1,5 +1,5 @@
 /*
- * JSON-RPC 2.0 on POST /api/v1/rpc. rpc.c has the table of methods. A method answers its call
+ * JSON-RPC 2.0 on POST /api/v1/rpc. methods.c has the table of methods. A method answers its call
  * exactly once, at once or later, unless the client leaves: then `left` is called, and the call
  * does not exist any more when it returns.
  */
@@ -105,7 +105,8 @@ void rpc_fail_as(struct rpc_call *call, enum rpc_code code, const struct error *
 void rpc_fail_data(struct rpc_call *call, enum rpc_code code, const char *message, json_t *data);
 /* Before there is a call. */
 void rpc_refuse(struct http_request *request, enum rpc_code code, const struct error *err);
-/* For a method that answers on the request itself: nothing is left of the call but that. */
+/* For a method that answers on the request itself: nothing is left of the call but that, and `gone`
+ * is to be set anew. */
 struct http_request *rpc_release(struct rpc_call *call);
 /* The call's sandbox. NULL: the call has failed. */
 struct box *rpc_box(struct rpc_call *call);

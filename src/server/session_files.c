@@ -35,7 +35,6 @@ static void refuse(struct looking *looking, const struct session_failure *failur
     struct http_request *request = looking->request;
     if (looking->is_artifact && told.kind == FAILURE_REQUEST)
         told.kind = FAILURE_NO_FILE;
-    request->gone = NULL;
     looking_free(looking);
     rest_refuse(request, &told);
 }
@@ -142,12 +141,9 @@ static void on_listed(void *context, const struct file_result *result,
         refuse(looking, failure);
         return;
     }
-    json_t *json = describe_all(looking, result->entries);
-    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    request->gone = NULL;
+    json_t *list = describe_all(looking, result->entries);
     looking_free(looking);
-    http_answer(request, 200, "application/json", text, strlen(text));
+    http_answer_json(request, 200, list);
 }
 
 static void begin_list(struct looking *looking, const struct session_request *request)

@@ -55,9 +55,6 @@ static void free_when_over(struct upload *upload)
 
 static void end_request(struct upload *upload)
 {
-    upload->request->gone = NULL;
-    upload->request->on_body = NULL;
-    upload->request->on_body_end = NULL;
     upload->request = NULL;
     if (upload->is_writing)
         call_cancel(&upload->call);
@@ -89,10 +86,8 @@ static void succeed(struct upload *upload)
     json_t *answer = json_copy(json_array_get(upload->files, count - 1));
     if (count > 1)
         json_object_set(answer, "files", upload->files);
-    cleanup_free char *text = json_dumps(answer, JSON_COMPACT);
-    json_decref(answer);
     end_request(upload);
-    http_answer(request, 200, "application/json", text, strlen(text));
+    http_answer_json(request, 200, answer);
 }
 
 /* ---- a file -------------------------------------------------------------------------------- */
@@ -100,13 +95,6 @@ static void succeed(struct upload *upload)
 static void on_room(struct client_call *call)
 {
     pump(call->context);
-}
-
-static void on_data(struct client_call *call, enum channel channel, const uint8_t *bytes,
-                    size_t length)
-{
-    (void)channel, (void)bytes;
-    call_consumed(call, length);
 }
 
 static void on_written(struct client_call *call, const struct outcome *outcome)
@@ -127,8 +115,7 @@ static void on_written(struct client_call *call, const struct outcome *outcome)
 
 static int begin_file(struct upload *upload, const char *path, struct error *err)
 {
-    static const struct call_handlers handlers = {
-        .data = on_data, .room = on_room, .end = on_written};
+    static const struct call_handlers handlers = {.room = on_room, .end = on_written};
     cleanup_buf struct buf fields = {0};
     struct sandbox_client *client = session_client(&upload->lease);
     if (!client)

@@ -9,7 +9,8 @@ const char *session_state_name(enum session_state state)
     return names[state];
 }
 
-bool policy_is_active(const struct session_facts *facts)
+/* Counts against limits. */
+static bool is_active(const struct session_facts *facts)
 {
     return facts->state != SESSION_STOPPED;
 }
@@ -23,7 +24,8 @@ bool policy_is_expired(const struct session_facts *facts, uint64_t now)
     return is_settled && (is_old || is_idle);
 }
 
-bool policy_is_evictable(const struct session_facts *facts)
+/* Nothing is lost but what waits to be used. */
+static bool is_evictable(const struct session_facts *facts)
 {
     return facts->users == 0 && (facts->state == SESSION_READY || facts->state == SESSION_ERROR);
 }
@@ -60,13 +62,13 @@ static bool is_in_group(const struct room *room, const struct session_facts *fac
 
 static bool counts(const struct room *room, const struct session_facts *facts)
 {
-    return policy_is_active(facts) && !is_victim(room, facts) &&
+    return is_active(facts) && !is_victim(room, facts) &&
            (!room->is_own || is_in_group(room, facts));
 }
 
 static bool may_go(const struct room *room, const struct session_facts *facts)
 {
-    return counts(room, facts) && policy_is_evictable(facts) && is_in_namespace(room, facts);
+    return counts(room, facts) && is_evictable(facts) && is_in_namespace(room, facts);
 }
 
 /* NULL when there is room. */

@@ -30,12 +30,8 @@ struct session_facts {
     uint64_t idle, lifetime; /* how long it may; 0: for ever */
 };
 
-/* Counts against limits. */
-bool policy_is_active(const struct session_facts *facts);
 /* Idle for too long while nobody uses it, or simply too old. */
 bool policy_is_expired(const struct session_facts *facts, uint64_t now);
-/* Nothing is lost but what waits to be used. */
-bool policy_is_evictable(const struct session_facts *facts);
 
 struct policy_limits {
     uint64_t sessions, memory_mb; /* 0: any */

@@ -1,11 +1,11 @@
-"""Compares a sweep (stdin, from call_sweep.py) with the lists of src/engine/jail/filter.c."""
+"""Compares a sweep (stdin, from call_sweep.py) with the lists of src/engine/jail/filter_calls.c."""
 import collections
 import os
 import re
 import sys
 
 HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
-FILTER = os.path.join(os.path.dirname(__file__), "../../src/engine/jail/filter.c")
+FILTER = os.path.join(os.path.dirname(__file__), "../../src/engine/jail/filter_calls.c")
 # Allowed by some arguments only.
 BY_ARGUMENTS = {"personality"}
 # uretprobe and uprobe: the kernel lets them pass every filter, and kills who calls them by hand.
@@ -16,7 +16,7 @@ def listed(name):
     with open(FILTER) as file:
         text = file.read()
     body = text[text.index(f"static const int {name}[]"):]
-    return set(re.findall(r"CALL\((\w+)\)", body[:body.index("};")]))
+    return set(re.findall(r"SCMP_SYS\((\w+)\)", body[:body.index("};")]))
 
 
 with open(HEADER) as file:

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -98,6 +99,43 @@ static void a_closed_end_is_an_error(void **state)
     assert_int_equal(fdpass_send(sockets[0], "x", 1, -1), -1);
 }
 
+static void the_sender_is_who_wrote(void **state)
+{
+    (void)state;
+    int ends[2];
+    struct ucred sender;
+    assert_int_equal(fdpass_pair(ends), 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(write(ends[1], "x", 1) == 1 ? 0 : 1);
+    assert_true(child > 0 && waitpid(child, NULL, 0) == child);
+    assert_true(fdpass_read_sender(ends[0], &sender));
+    assert_int_equal(sender.pid, child);
+    assert_int_equal(sender.uid, getuid());
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void nobody_wrote(void **state)
+{
+    (void)state;
+    int ends[2];
+    struct ucred sender;
+    assert_int_equal(fdpass_pair(ends), 0);
+    assert_false(fdpass_read_sender(ends[0], &sender));
+    close(ends[1]);
+    assert_false(fdpass_read_sender(ends[0], &sender));
+    close(ends[0]);
+}
+
+static void senders_are_for_pairs_only(void **state)
+{
+    (void)state;
+    struct ucred sender;
+    assert_int_equal(fdpass_send(sockets[0], "x", 1, -1), 0);
+    assert_false(fdpass_read_sender(sockets[1], &sender));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +143,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(none_is_none, open_sockets, close_sockets),
         cmocka_unit_test_setup_teardown(several_arrive_in_their_order, open_sockets, close_sockets),
         cmocka_unit_test_setup_teardown(a_closed_end_is_an_error, open_sockets, close_sockets),
+        cmocka_unit_test(the_sender_is_who_wrote),
+        cmocka_unit_test(nobody_wrote),
+        cmocka_unit_test_setup_teardown(senders_are_for_pairs_only, open_sockets, close_sockets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,9 +72,10 @@ static const struct {
     {"sysvipc", READ_ONLY},
 };
 
-unsigned jail_disk_mb(unsigned disk_mb, unsigned memory_mb)
+/* The disk of a jail is memory, and may take at most half of it. */
+static unsigned choose_disk_mb(const struct jail_root *root)
 {
-    return disk_mb < memory_mb / 2 ? disk_mb : memory_mb / 2;
+    return root->disk_mb < root->memory_mb / 2 ? root->disk_mb : root->memory_mb / 2;
 }
 
 int root_look(const struct jail_root *root, struct jail_sights *sights, struct error *err)
@@ -185,7 +186,7 @@ static int build_overlay(const struct jail_root *root, int place, struct error *
     static const struct mount_option options[] = {
         {"source", "root"},       {"lowerdir", "image"}, {"upperdir", "disk/upper"},
         {"workdir", "disk/work"}, {"userxattr", NULL},   {0}};
-    unsigned disk_kb = jail_disk_mb(root->disk_mb, root->memory_mb) * 1024;
+    unsigned disk_kb = choose_disk_mb(root) * 1024;
     cleanup_fd int stage = make_memory("0755", 64, 64, err);
     if (stage < 0 || mount_attach(stage, place, "", err) < 0)
         return -1;

@@ -26,9 +26,6 @@ struct jail_root {
     bool bare;       /* without /proc, for a process that is not in a new process namespace */
 };
 
-/* The disk of a jail is memory, and may take at most so much of it. */
-unsigned jail_disk_mb(unsigned disk_mb, unsigned memory_mb);
-
 /* Before ids change: opens what of the host is needed and can be named only now. */
 struct jail_sights {
     int place;

@@ -92,13 +92,11 @@ static bool make_pipe(int *reads, int *writes, int *ours, uid_t owner)
 static bool make_wires(struct warm_copy *copy, uid_t owner)
 {
     int *agent = copy->agent_ends + 1, *its = copy->its_ends, link[2];
-    const int on = 1;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) < 0)
+    if (fdpass_pair(link) < 0)
         return false;
     copy->agent_ends[0] = link[0];
     copy->its_ends[WARM_ENDS - 1] = link[1];
-    return setsockopt(link[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
-           make_pipe(&agent[0], &its[0], &agent[0], owner) &&
+    return make_pipe(&agent[0], &its[0], &agent[0], owner) &&
            make_pipe(&agent[1], &its[1], &agent[1], owner) &&
            make_pipe(&its[2], &agent[2], &agent[2], owner) &&
            make_pipe(&agent[3], &its[3], &agent[3], owner);

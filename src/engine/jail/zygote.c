@@ -1,7 +1,6 @@
 #include "engine/jail/zygote.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -33,30 +32,14 @@ struct zygote {
     pid_t copy_process;
 };
 
-/* The kernel says who it is. */
 static pid_t hear_from(int socket, uid_t user, int timeout_ms, struct error *err)
 {
-    char byte;
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(struct ucred))];
-    } control;
-    struct iovec piece = {.iov_base = &byte, .iov_len = 1};
-    struct msghdr message = {.msg_iov = &piece,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
+    struct ucred sender;
     uint64_t deadline = clock_monotonic_ms() + (uint64_t)timeout_ms;
     int ready = wait_readable(&socket, 1, deadline, "the zygote", err);
     if (ready < 0)
         return ready;
-    struct ucred sender = {0};
-    if (recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1) {
-        const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_CREDENTIALS)
-            memcpy(&sender, CMSG_DATA(header), sizeof sender);
-    }
-    if (sender.pid > 0 && sender.uid == user)
+    if (fdpass_read_sender(socket, &sender) && sender.pid > 0 && sender.uid == user)
         return sender.pid;
     return error_set(err, ERROR_UNAVAILABLE, "the zygote has ended");
 }
@@ -65,10 +48,8 @@ static pid_t hear_from(int socket, uid_t user, int timeout_ms, struct error *err
 static int open_link(int *ours)
 {
     int ends[2];
-    const int on = 1;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+    if (fdpass_pair(ends) < 0)
         return -1;
-    setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
     *ours = ends[0];
     return ends[1];
 }

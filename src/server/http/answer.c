@@ -64,6 +64,13 @@ void http_answer(struct http_request *request, int status, const char *type, con
     connection_next(request->connection);
 }
 
+void http_answer_json(struct http_request *request, int status, json_t *json)
+{
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    http_answer(request, status, "application/json", text ? text : "", text ? strlen(text) : 0);
+}
+
 void http_answer_error(struct http_request *request, int status, const struct error *given)
 {
     struct error clean = *given, *err = &clean;
@@ -73,9 +80,7 @@ void http_answer_error(struct http_request *request, int status, const struct er
                              "message", err->message);
     if (json && err->hint[0])
         json_object_set_new(json_object_get(json, "error"), "hint", json_string(err->hint));
-    cleanup_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_decref(json);
-    http_answer(request, status, "application/json", text ? text : "", text ? strlen(text) : 0);
+    http_answer_json(request, status, json);
 }
 
 void http_answer_failure(struct http_request *request, const struct error *err)

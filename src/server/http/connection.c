@@ -1,6 +1,4 @@
 /* The life of a connection: accepted, read from, written to, closed. */
-#include <string.h>
-
 #include "base/mem.h"
 #include "server/http/internal.h"
 
@@ -124,6 +122,9 @@ static void refuse_plain(struct http_connection *connection)
     feed_refuse(connection, 400, &err);
 }
 
+/* Reads on, or not, by how much waits. */
+static void throttle(struct http_connection *connection);
+
 static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *from)
 {
     struct http_connection *connection = stream->data;
@@ -139,7 +140,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *from)
         tls_take(connection, bytes, (size_t)got);
     else
         feed_bytes(connection, bytes, (size_t)got);
-    connection_throttle(connection);
+    throttle(connection);
 }
 
 static bool is_full(const struct http_connection *connection)
@@ -160,7 +161,7 @@ static uint64_t deadline_of(const struct http_connection *connection)
 }
 
 /* The time that a handler takes is not the client's; a handler that takes nothing ends it too. */
-void connection_throttle(struct http_connection *connection)
+static void throttle(struct http_connection *connection)
 {
     const struct http_request *request = connection->request;
     uint64_t now = uv_now(connection->server->loop);
@@ -188,13 +189,13 @@ void http_consumed(struct http_request *request, size_t length)
     if (request->unconsumed >= HTTP_WINDOW)
         return;
     feed_waiting(connection);
-    connection_throttle(connection);
+    throttle(connection);
 }
 
 void connection_end(struct http_connection *connection)
 {
     connection->phase = PHASE_LAST;
-    connection_throttle(connection);
+    throttle(connection);
     if (writer_is_empty(&connection->writer))
         linger(connection);
 }
@@ -215,7 +216,7 @@ void connection_next(struct http_connection *connection)
     if (writer_is_empty(&connection->writer))
         writer_free(&connection->writer);
     feed_waiting(connection);
-    connection_throttle(connection);
+    throttle(connection);
 }
 
 void connection_accept(struct http_server *server)

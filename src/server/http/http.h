@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -153,12 +154,15 @@ void http_consumed(struct http_request *request, size_t length);
 
 /* A header line for the answer that follows; the value is ours. */
 void http_add_header(struct http_request *request, const char *name, const char *value);
-/* The whole answer. */
+/* The whole answer. The request does not exist any more when this returns, and `gone` is not
+ * called.
+ */
 void http_answer(struct http_request *request, int status, const char *type, const void *body,
                  size_t length);
+/* The same with JSON, which it takes. */
+void http_answer_json(struct http_request *request, int status, json_t *json);
 /* An error in our shape: {"error": {"code", "message", "hint"}}. */
 void http_answer_error(struct http_request *request, int status, const struct error *err);
-
 /* The same with the status that fits its code. */
 void http_answer_failure(struct http_request *request, const struct error *err);
 

@@ -51,8 +51,6 @@ static inline struct buf *connection_out(struct http_connection *connection)
 void connection_flush(struct http_connection *connection);
 /* Nothing more is taken from the client; it may read what is written to it. */
 void connection_end(struct http_connection *connection);
-/* Reads on, or not, by how much waits. */
-void connection_throttle(struct http_connection *connection);
 /* The answer to its request is complete: on to the next one, or to the end. */
 void connection_next(struct http_connection *connection);
 

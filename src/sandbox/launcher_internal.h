@@ -1,0 +1,30 @@
+/* What the server and its launcher say to each other: one message per packet. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "sandbox/pool.h"
+
+#define LAUNCHER_REQUEST_MAX 65536
+
+/* A request is this and the settings as JSON. */
+struct launcher_request {
+    uint64_t id;
+    uint64_t anew; /* 1: not from the pool */
+};
+
+struct launcher_answer {
+    uint64_t id;
+    bool from_pool;
+    struct error err; /* code 0: none */
+};
+
+/* The launcher's other message: what is in the pool has changed. */
+struct launcher_notice {
+    struct pool_counts pool;
+};
+
+_Static_assert(sizeof(struct launcher_answer) != sizeof(struct launcher_notice),
+               "told apart by their length");
