@@ -202,8 +202,10 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
         return;
     }
     box->is_ready = !err;
+    box->status = outcome->status;
     note_start(box, err);
     tell(&box->for_start, err);
+    box->status = NULL;
     if (err)
         client_close(&box->client);
 }
@@ -213,6 +215,7 @@ static void on_launched(struct launch *launch, int fd, const struct error *failu
     static const struct call_handlers handlers = {.end = on_started};
     struct box *box = launch->context;
     struct error err = *failure;
+    box->launched_us = clock_monotonic_us();
     if (fd < 0 || open_client(box, fd, &err) < 0) {
         fail_start(box, &err);
         return;

@@ -35,9 +35,11 @@ struct box {
     struct sandbox_client client;
     struct launch launch;
     struct client_call starting;
-    uint64_t began_us;   /* of a start */
-    uv_timer_t patience; /* runs while it may have calls */
-    uint64_t heard;      /* bytes that had come from its keeper when the timer was set */
+    uint64_t began_us;    /* of a start */
+    uint64_t launched_us; /* when it had a keeper */
+    const char *status;   /* while waiters hear that it has started: what its keeper says of it */
+    uv_timer_t patience;  /* runs while it may have calls */
+    uint64_t heard;       /* bytes that had come from its keeper when the timer was set */
     struct client_call ping;
     bool is_pinging;
     unsigned proxied; /* connections to its ports that pass through the server */

@@ -11,6 +11,7 @@ struct life {
     struct box_waiter waiter;
     struct client_call operation;
     const char *image; /* of a start: what was asked for */
+    struct box *box;   /* of a start: what is waited for */
     const char *done;  /* "started", "stopped", … */
 };
 
@@ -84,10 +85,30 @@ void method_resume(struct rpc_call *call)
 
 /* ---- start --------------------------------------------------------------------------------- */
 
+static void add_steps(struct http_request *request, const struct box *box)
+{
+    const char *name;
+    json_t *us, *status = json_loads(box->status ? box->status : "{}", 0, NULL);
+    http_add_timing(request, "launcher", box->launched_us - box->began_us);
+    json_object_foreach(json_object_get(status, "start_steps_us"), name, us)
+        http_add_timing(request, name, (uint64_t)json_integer_value(us));
+    json_decref(status);
+}
+
+static void on_started(struct box_waiter *waiter, const struct error *err)
+{
+    struct life *life = waiter->context;
+    struct http_request *request = life->call ? life->call->request : NULL;
+    if (!err && request && http_header(request, "X-Timing"))
+        add_steps(request, life->box);
+    finish(life, err);
+}
+
 static void await_start(struct rpc_call *call, struct box *box)
 {
     struct life *life = life_new(call, "started");
-    life->waiter.done = on_waited;
+    life->box = box;
+    life->waiter.done = on_started;
     box_await_start(box, &life->waiter);
 }
 

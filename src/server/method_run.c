@@ -130,10 +130,17 @@ static struct error failure_of(const struct outcome *outcome)
     return err;
 }
 
+static void add_timing(const struct run *run, const struct outcome *outcome)
+{
+    if (run->call && run->call->request)
+        http_add_timing(run->call->request, "inside", outcome->duration_us);
+}
+
 static void on_run_ended(struct gather *gather, const struct outcome *outcome)
 {
     struct run *run = gather->context;
     struct error err = failure_of(outcome);
+    add_timing(run, outcome);
     if (run->call && could_not_run(outcome))
         rpc_fail(run->call, &err);
     else if (run->call)
@@ -290,6 +297,7 @@ static void on_command_ended(struct gather *gather, const struct outcome *outcom
 {
     struct run *run = gather->context;
     struct error err = failure_of(outcome);
+    add_timing(run, outcome);
     if (outcome->verdict == VERDICT_TIMEOUT)
         error_set(&err, ERROR_TIMEOUT, "the command timed out after %llu seconds and was ended",
                   (unsigned long long)run->timeout_s);

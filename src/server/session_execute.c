@@ -17,6 +17,8 @@ static void on_ended(void *context, const struct run_result *result,
 {
     struct rest *rest = context;
     const char *images = json_string_value(json_object_get(rest->body, "images"));
+    if (result)
+        http_add_timing(rest->request, "inside", result->duration_us);
     json_t *answer = result ? output_of_run(rest->request, rest->namespace, result) : NULL;
     if (!answer)
         rest_fail(rest, failure);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/json_text.h"
 #include "base/mem.h"
 #include "server/http/internal.h"
@@ -15,6 +16,17 @@ static struct buf *out_of(const struct http_request *request)
 void http_add_header(struct http_request *request, const char *name, const char *value)
 {
     buf_printf(&request->added, "%s: %s\r\n", name, value);
+}
+
+/* Its names have no spaces. */
+void http_add_timing(struct http_request *request, const char *name, uint64_t us)
+{
+    if (!http_header(request, "X-Timing"))
+        return;
+    buf_append_text(&request->added, "Server-Timing: ");
+    for (const char *at = name; *at; at++)
+        buf_append(&request->added, *at == ' ' ? "-" : at, 1);
+    buf_printf(&request->added, ";dur=%.3f\r\n", (double)us / 1000);
 }
 
 static const char *date_now(struct http_server *server)
@@ -32,6 +44,7 @@ static const char *date_now(struct http_server *server)
 static void begin(struct http_request *request, int status, const char *type)
 {
     struct buf *out = out_of(request);
+    http_add_timing(request, "total", clock_monotonic_us() - request->began_us);
     request->is_answering = true;
     request->status = status;
     buf_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\nX-Request-Id: %s\r\n", status,

@@ -154,6 +154,9 @@ void http_consumed(struct http_request *request, size_t length);
 
 /* A header line for the answer that follows; the value is ours. */
 void http_add_header(struct http_request *request, const char *name, const char *value);
+/* How long a part of the work took, for the answer that follows. Only requests with the header
+ * X-Timing are told, in headers Server-Timing; they also hear how long all of it took. */
+void http_add_timing(struct http_request *request, const char *name, uint64_t us);
 /* The whole answer. The request does not exist any more when this returns, and `gone` is not
  * called.
  */
