@@ -50,6 +50,21 @@ server_process() {
         "['$ENGINE']"
 }
 
+@test "a request is told where its time went when it asks" {
+    local body='{"jsonrpc":"2.0","id":1,"method":"METHOD","params":{"sandbox":"box",PARAMS}}'
+    timings() {
+        local json=${body/METHOD/$1}
+        curl -s -D - -o /dev/null -H 'Content-Type: application/json' "${@:3}" \
+            -d "${json/PARAMS/$2}" "$MSB_SERVER_URL/api/v1/rpc" | tr -d '\r' |
+            sed -nE 's/^Server-Timing: ([a-z-]+);dur=[0-9]+\.[0-9]+$/\1/p' | tr '\n' ' '
+    }
+    assert_equal "$(timings sandbox.start '"config":{"image":"python"}' -H 'X-Timing: 1')" \
+        "launcher name disks-and-ports machine settings-and-log adoption total "
+    assert_equal "$(timings sandbox.repl.run '"code":"1","language":"python"' -H 'X-Timing: 1')" \
+        "inside total "
+    assert_equal "$(timings sandbox.repl.run '"code":"1","language":"python"')" ""
+}
+
 @test "a sandbox ends when its time is over" {
     start short "'lifetime': 1"
     start idle "'idle_timeout': 1"
