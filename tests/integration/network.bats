@@ -157,8 +157,10 @@ print(urllib.request.urlopen('http://127.0.0.1:$SERVED/page', timeout=60).read()
 }
 
 @test "waiting for connections is no use of a sandbox" {
-    start_box box --network public --idle 1
+    start_box box --network public
     assert_equal "$(status_of box operations)" 0
+    msb stop box
+    start_box box --network public --idle 1
     within 20 nothing_left
 }
 
