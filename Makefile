@@ -44,7 +44,7 @@ AGENT_OBJ = $(AGENT_SRC:%.c=$(BUILD)/agent/%.o)
 UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash' '*.bats' \
-            .ci/run tests/run tests/soak tools/install-packages bench/http)
+            .ci/run tests/run tests/own-groups tests/soak tools/install-packages bench/http)
 
 all: $(BUILD)/msb
 
