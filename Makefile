@@ -124,9 +124,12 @@ TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl openssl procps util-linu
                  docker-registry skopeo umoci apache2-utils busybox-static zstd bsdutils zsh groff
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
+# Every processor, unless the caller has said how many.
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 quickstart:
 	@tools/install-packages $(BUILD_PACKAGES) $(RUN_PACKAGES)
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(JOBS) all
 	@build/msb prepare python
 	@echo
 	@echo "\$$ build/msb exe python -c 'import platform; print(6*7, \"from Linux\", platform.release())'"
@@ -136,7 +139,7 @@ quickstart:
 
 check:
 	@tools/install-packages $(BUILD_PACKAGES) $(RUN_PACKAGES) $(TEST_PACKAGES)
-	@$(MAKE) --no-print-directory all library $(UNIT) $(BUILD)/tests/mcp-fixture
+	@$(MAKE) --no-print-directory $(JOBS) all library $(UNIT) $(BUILD)/tests/mcp-fixture
 	@BUILD=$(BUILD) tests/run
 
 # Hostile bytes for both sides of the agent protocol, the proxy, the server and images, FUZZ_SECONDS
