@@ -13,7 +13,7 @@ bats_require_minimum_version 1.5.0
 
 # What takes longer than this hangs; the longest is the building of a template on a busy host.
 msb() {
-    timeout --kill-after=5 90 "$MSB" "$@"
+    timeout --kill-after=5 180 "$MSB" "$@"
 }
 
 setup_file() {
