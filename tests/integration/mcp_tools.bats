@@ -121,7 +121,8 @@ inspect() {
 }
 
 @test "the Inspector, over stdio and HTTP" {
-    inspect "$MSB" mcp
+    # It hands on no environment but what it is told to.
+    inspect "$MSB" mcp -e "MSB_HOME=$MSB_HOME" -e "MSB_ENGINE=${MSB_ENGINE:-vm}"
     url=$(msb server start --dev --port 0 --detach)
     inspect "$url/mcp" --transport http
 }
