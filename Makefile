@@ -44,7 +44,7 @@ AGENT_OBJ = $(AGENT_SRC:%.c=$(BUILD)/agent/%.o)
 UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash' '*.bats' \
-            .ci/run tests/run tests/soak tools/install-packages bench/http)
+            .ci/run tests/run tests/own-groups tests/soak tools/install-packages bench/http)
 
 all: $(BUILD)/msb
 
@@ -124,9 +124,12 @@ TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl openssl procps util-linu
                  docker-registry skopeo umoci apache2-utils busybox-static zstd bsdutils zsh groff
 LINT_PACKAGES  = clang-format clang-tidy cppcheck shellcheck
 
+# Every processor, unless the caller has said how many.
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 quickstart:
 	@tools/install-packages $(BUILD_PACKAGES) $(RUN_PACKAGES)
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(JOBS) all
 	@build/msb prepare python
 	@echo
 	@echo "\$$ build/msb exe python -c 'import platform; print(6*7, \"from Linux\", platform.release())'"
@@ -136,7 +139,7 @@ quickstart:
 
 check:
 	@tools/install-packages $(BUILD_PACKAGES) $(RUN_PACKAGES) $(TEST_PACKAGES)
-	@$(MAKE) --no-print-directory all library $(UNIT) $(BUILD)/tests/mcp-fixture
+	@$(MAKE) --no-print-directory $(JOBS) all library $(UNIT) $(BUILD)/tests/mcp-fixture
 	@BUILD=$(BUILD) tests/run
 
 # Hostile bytes for both sides of the agent protocol, the proxy, the server and images, FUZZ_SECONDS

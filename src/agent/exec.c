@@ -32,7 +32,7 @@ static void conclude(void *owner)
         return;
     bool out_of_memory;
     struct outcome outcome = spawn_ended(process->status);
-    outcome.killed = oom_find(process->scope, process->pid, process->status != 0, &out_of_memory);
+    outcome.killed = oom_find(process->scope, process->pid, &out_of_memory);
     if (out_of_memory)
         outcome.verdict = VERDICT_MEMORY;
     if (process->timed_out)

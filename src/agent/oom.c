@@ -1,7 +1,7 @@
 /*
  * Records of /dev/kmsg: "PRIORITY,…;message". What programs write there has another facility than
- * the kernel, so nobody can make up a kill. The group of a victim is looked up while it can be:
- * when its parent has reaped it before we get to read, only a leader is recognised.
+ * the kernel, so nobody can make up a kill. The group of a victim is looked up while it can be; one
+ * that its parent has reaped before we get to read belongs to whoever asks first.
  */
 #include "agent/oom.h"
 
@@ -26,7 +26,7 @@
 
 struct kill {
     pid_t pid; /* 0: nobody asks for it any more */
-    unsigned long scope;
+    unsigned long scope; /* 0: not known */
     char name[NAME_SIZE];
 };
 
@@ -129,17 +129,16 @@ void oom_open(void)
     loop_watch_start(&watch, fd, EPOLLIN, on_ready, NULL);
 }
 
-char *oom_find(const struct scope *scope, pid_t leader, bool failed, bool *itself)
+char *oom_find(const struct scope *scope, pid_t leader, bool *itself)
 {
     char *found = NULL;
     *itself = false;
-    if (failed)
-        read_log();
+    read_log();
     note_strangers(scope);
     for (size_t i = 0; i < KILLS_MAX; i++) {
         struct kill *kill = &kills[i];
         bool leads = kill->pid == leader;
-        bool inside = kill->scope && kill->scope == scope_number(scope);
+        bool inside = !kill->scope || kill->scope == scope_number(scope);
         if (kill->pid == 0 || (!leads && !inside))
             continue;
         if (!found || leads)

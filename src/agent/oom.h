@@ -14,8 +14,7 @@ void oom_open(void);
 /*
  * The name of a process of the scope that was killed since this was last asked, or NULL. The name
  * lasts until the loop goes on. *itself: it was `leader`, not something that leader had started.
- * `failed`: something went wrong, so the log is looked at now and not when the loop comes to it.
  */
-char *oom_find(const struct scope *scope, pid_t leader, bool failed, bool *itself);
+char *oom_find(const struct scope *scope, pid_t leader, bool *itself);
 /* How many were killed so far. */
 uint64_t oom_count(void);

@@ -229,6 +229,14 @@ unsigned long scope_number(const struct scope *scope)
     return scope->number;
 }
 
+static unsigned long number_of_leader(pid_t pid)
+{
+    struct scope *scope = scopes;
+    while (scope && scope->leader != pid)
+        scope = scope->next;
+    return scope ? scope->number : 0;
+}
+
 /* Its group's path has the name of ours, then the scope's number, then perhaps groups of its own.
  */
 unsigned long scope_number_of(pid_t pid)
@@ -237,7 +245,7 @@ unsigned long scope_number_of(pid_t pid)
     struct error ignored;
     cleanup_free char *path = xasprintf("/proc/%d/cgroup", (int)pid);
     if (root < 0 || file_read(path, TEXT_MAX, &text, &ignored) < 0)
-        return 0;
+        return number_of_leader(pid);
     const char *at = strstr(buf_text(&text), root_name);
     const char *rest = at ? at + strlen(root_name) : "";
     return *rest == '/' ? strtoul(rest + 1, NULL, 10) : 0;

@@ -60,6 +60,17 @@ static int check(const json_t *kept, const struct sandbox_config *config, struct
                       : 0;
 }
 
+int kept_check(const struct sandbox_config *config, struct error *err)
+{
+    if (!config->keep || config->fresh)
+        return 0;
+    cleanup_free char *about = home_path("disks/%s/%s/kept.json", config->namespace, config->name);
+    json_t *kept = json_load_file(about, 0, NULL);
+    int result = kept ? check(kept, config, err) : 0;
+    json_decref(kept);
+    return result;
+}
+
 int kept_open(const struct sandbox_config *config, char **disk, struct error *err)
 {
     cleanup_free char *folder = home_path("disks/%s/%s", config->namespace, config->name);

@@ -17,3 +17,5 @@
  * config->fresh what was kept before is thrown away.
  */
 int kept_open(const struct sandbox_config *config, char **disk, struct error *err);
+/* Whether kept_open would refuse, for those who have much to do before they come to it. */
+int kept_check(const struct sandbox_config *config, struct error *err);

@@ -17,6 +17,7 @@
 #include "proto/frame.h"
 #include "proto/protocol.h"
 #include "sandbox/keeper.h"
+#include "sandbox/kept.h"
 
 #define OWNER_FD 3
 
@@ -47,7 +48,8 @@ void launch_apply_image(struct sandbox_config *config, const struct image *image
 int launch_prepare(const struct sandbox_config *config, struct error *err)
 {
     struct machine_spec spec = sandbox_config_machine(config);
-    return engine_find(config->engine)->prepare(&spec, err);
+    int result = kept_check(config, err);
+    return result == 0 ? engine_find(config->engine)->prepare(&spec, err) : result;
 }
 
 int launch_keep_warm(const struct sandbox_config *config, int until, struct error *err)

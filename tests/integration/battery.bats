@@ -130,20 +130,30 @@ for fd in range(3, 64):
     assert_equal "$(msb exec attacker -c '6*7')" 42
 }
 
+# The lie of that number, in a sandbox that has heard none that would keep it from being heard. What the
+# liar says of it is in the file said: tell_lie NUMBER
+tell_lie() {
+    local said=$BATS_TEST_TMPDIR/said
+    msb ps | grep -q '^liar ' || start_box liar >&2
+    "$MSB" exec liar --user root -- python3 - lie "$1" <"$BATS_TEST_DIRNAME/battery.py" >"$said" 2>/dev/null 3>&- &
+    local client=$!
+    within 20 eval 'is_gone $client || grep -qa . "$said"'
+    # With what it says from then on in pieces of a lie, an agent is not understood any more.
+    within 3 is_gone $client || {
+        kill -9 $client
+        msb stop liar >&2
+    }
+    wait $client || true
+}
+
 @test "lies in the agent's name end its own sandbox at most" {
-    local number said=lied keeper
+    local number
     for ((number = 0; number < 60; number++)); do
-        msb ps | grep -q '^liar ' || start_box liar >&2
-        said=$(timeout 20 "$MSB" exec liar --user root -- python3 - lie "$number" <"$BATS_TEST_DIRNAME/battery.py" 2>/dev/null |
-            tail -c 8 | tr -d '\0') || true
-        [[ $said != *done* && $said != *refused* ]] || break
+        tell_lie "$number"
+        ! grep -qaE 'done|refused' "$BATS_TEST_TMPDIR/said" || break
         answers neighbour
     done
-    if [ "$ENGINE" = vm ]; then
-        assert_contains "$said" "done"
-    else
-        assert_contains "$said" refused
-    fi
+    assert_contains "$(tr -d '\0' <"$BATS_TEST_TMPDIR/said")" "$([ "$ENGINE" = vm ] && echo "done" || echo refused)"
     ! msb ps | grep -q '^liar ' || msb stop liar
     within 10 eval '[ ! -d "$(state_folder liar)" ]'
 }
@@ -158,9 +168,9 @@ for fd in range(3, 64):
 }
 
 @test "the dead that nobody buries are buried with their parent" {
-    attack 20 zombies
+    attack 60 zombies
     local attack=$!
-    within 20 grep -q full "$BATS_TEST_TMPDIR/attack"
+    within 60 grep -q full "$BATS_TEST_TMPDIR/attack"
     answers neighbour
     kill "$attack"
     wait "$attack" || true
@@ -170,9 +180,9 @@ for fd in range(3, 64):
 }
 
 @test "threads have an end" {
-    attack 30 threads
+    attack 60 threads
     local attack=$!
-    within 30 grep -q full "$BATS_TEST_TMPDIR/attack"
+    within 60 grep -q full "$BATS_TEST_TMPDIR/attack"
     answers neighbour
     kill "$attack"
     wait "$attack" || true

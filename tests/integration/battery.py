@@ -193,12 +193,13 @@ def lie(number):
     if int(number) >= len(said):
         print("done")
         return True
+    print("lies", flush=True)
+    time.sleep(0.2)
     os.set_blocking(stream, False)
     try:
         os.write(stream, said[int(number)])
     except BlockingIOError:
         pass
-    print("lied", flush=True)
     time.sleep(0.2)
     return True
 

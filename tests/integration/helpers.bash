@@ -13,7 +13,7 @@ bats_require_minimum_version 1.5.0
 
 # What takes longer than this hangs; the longest is the building of a template on a busy host.
 msb() {
-    timeout --kill-after=5 90 "$MSB" "$@"
+    timeout --kill-after=5 180 "$MSB" "$@"
 }
 
 setup_file() {
@@ -133,7 +133,7 @@ processes_of_home() {
 # Groups are named after keepers; those of the living belong to other homes or were listed above.
 ownerless_groups() {
     local group
-    for group in /sys/fs/cgroup/{memory,pids,cpu,.}/msb/[0-9]*; do
+    for group in /sys/fs/cgroup/{memory,pids,cpu,unified,.}/msb/[0-9]*; do
         if [ -d "$group" ] && is_gone "${group##*/}"; then
             echo "$group"
         fi

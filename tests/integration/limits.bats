@@ -85,6 +85,14 @@ print(end['verdict'], end['killed'], end['state_lost'])"
     still_works
 }
 
+@test "it is named also when its parent buries it before the agent can look" {
+    needs_machine
+    # Before all others there is no processor time for the agent until the command has ended.
+    run --separate-stderr in_box --user root -- chrt --fifo 50 sh -c "python3 -c '$HOG'; echo it said \$?"
+    assert_equal "$output" "it said 137"
+    assert_contains "$stderr" "python3 was killed"
+}
+
 @test "memory that is asked for at once and is not there is refused, not fatal" {
     needs_machine
     run --separate-stderr in_box -c 'bytearray(1 << 30)'

@@ -71,7 +71,13 @@ assert.deepEqual([...Buffer.from(picture.data, 'base64').subarray(1, 4)], [...Bu
 assert.ok(seen.includes('mean 4.0'), `progress: ${seen}`);
 
 const uri = `sandbox://${session_id}/sales.png`;
-const { resources } = await client.listResources();
+const resources = [];
+let cursor;
+do {
+    const page = await client.listResources(cursor ? { cursor } : undefined);
+    resources.push(...page.resources);
+    cursor = page.nextCursor;
+} while (cursor);
 assert.ok(resources.some(resource => resource.uri === uri));
 const { contents } = await client.readResource({ uri });
 assert.ok(contents[0].blob.length > 1000);

@@ -24,11 +24,20 @@ teardown() {
     msb stop --all >&2
 }
 
-# demo VERSION stdio|http PLACE: the chart demo with a client from npm
-demo() {
+# demos stdio|http PLACE: the chart demo with all versions of the clients from npm, at once
+demos() {
+    local version
+    local -a running=()
     [ ! -s "$BATS_FILE_TMPDIR/why" ] || skip "$(cat "$BATS_FILE_TMPDIR/why")"
-    run node22 "$REPOSITORY/tests/integration/mcp_sdk.mjs" "$PACKAGES/clients" "$@"
-    assert_equal "$output" shown
+    for version in 1 2 2-auto; do
+        node22 "$REPOSITORY/tests/integration/mcp_sdk.mjs" "$PACKAGES/clients" "$version" "$@" \
+            >"$BATS_TEST_TMPDIR/$version" 2>&1 3>&- &
+        running+=("$!")
+    done
+    wait "${running[@]}" || true
+    for version in 1 2 2-auto; do
+        assert_equal "$(cat "$BATS_TEST_TMPDIR/$version")" shown
+    done
 }
 
 # tools CLASS…: their tests
@@ -88,17 +97,13 @@ tools() {
 }
 
 @test "a chart with clients from npm, over stdio" {
-    demo 1 stdio "$MSB"
-    demo 2 stdio "$MSB"
-    demo 2-auto stdio "$MSB"
+    demos stdio "$MSB"
     assert_nothing_left
 }
 
 @test "a chart with clients from npm, over HTTP" {
     url=$(msb server start --dev --port 0 --detach)
-    demo 1 http "$url/mcp"
-    demo 2 http "$url/mcp"
-    demo 2-auto http "$url/mcp"
+    demos http "$url/mcp"
     msb server stop
     assert_nothing_left
 }
@@ -116,7 +121,8 @@ inspect() {
 }
 
 @test "the Inspector, over stdio and HTTP" {
-    inspect "$MSB" mcp
+    # It hands on no environment but what it is told to.
+    inspect "$MSB" mcp -e "MSB_HOME=$MSB_HOME" -e "MSB_ENGINE=${MSB_ENGINE:-vm}"
     url=$(msb server start --dev --port 0 --detach)
     inspect "$url/mcp" --transport http
 }

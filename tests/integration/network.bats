@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Ways in and out of whole sandboxes: published ports and the proxy. Everything happens on the
 # host's loopback. What the tunnels of the agent do is tried in test_agent_tunnel.py, what the
-# policy allows in test_egress.c.
+# policy allows in test_egress.c, names in names.bats.
 load helpers
 
 setup_file() {
@@ -38,15 +38,6 @@ outside() {
 # Fetches from inside: fetch URL [OPTIONS OF CURL…]
 fetch() {
     msb exec box -e no_proxy= -e NO_PROXY= -- curl --silent --show-error --max-time 30 "$@"
-}
-
-# A world of its own, with name server and web server: internet TEST
-internet() {
-    needs_root
-    run timeout 150 unshare --net --mount \
-        python3 "$REPOSITORY/tests/integration/internet.py" "$1"
-    assert_equal "$output" ok
-    assert_nothing_left
 }
 
 @test "published ports lead inside" {
@@ -120,18 +111,6 @@ import urllib.request; urllib.request.urlopen('http://127.0.0.1:$SERVED/page').r
     msb stop box
 }
 
-@test "public names are reached at their public addresses only" {
-    internet public
-}
-
-@test "only names of the list are looked up" {
-    internet list
-}
-
-@test "a name server that does not answer holds nothing up" {
-    internet silent_names
-}
-
 @test "many connections leave at once" {
     start_box box --network "127.0.0.1:$SERVED"
     run msb exec box -e no_proxy= -e NO_PROXY= -- python3 -c "
@@ -157,8 +136,10 @@ print(urllib.request.urlopen('http://127.0.0.1:$SERVED/page', timeout=60).read()
 }
 
 @test "waiting for connections is no use of a sandbox" {
-    start_box box --network public --idle 1
+    start_box box --network public
     assert_equal "$(status_of box operations)" 0
+    msb stop box
+    start_box box --network public --idle 1
     within 20 nothing_left
 }
 

@@ -4,6 +4,9 @@ Arguments: the msb program, the name of a sandbox that runs. MSB_HOME has the se
 """
 
 import http.client
+import os
+import select
+import signal
 import subprocess
 import sys
 import threading
@@ -50,7 +53,10 @@ def round_of(number):
     with Client(url) as client:
         while sum(len(one.done) for one in traffic) < 40:
             client.get("/api/v1/health")
-    subprocess.run(["kill", "-9", server_process()], check=True)
+    killed = os.pidfd_open(int(server_process()))
+    signal.pidfd_send_signal(killed, signal.SIGKILL)
+    assert select.select([killed], [], [], 60)[0], "it does not end"
+    os.close(killed)
     for one in traffic:
         one.thread.join(60)
         assert one.ends is not None, "a call was left hanging"

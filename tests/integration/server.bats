@@ -146,7 +146,10 @@ print(sum(len(json.loads(l[6:]).get("text", "")) for l in sys.stdin if l.startsw
 @test "a killed server is replaced without losing a sandbox or a variable" {
     start box
     run_code box 'x = 5'
-    kill -9 "$(server_process)"
+    local killed
+    killed=$(server_process)
+    kill -9 "$killed"
+    within 10 is_gone "$killed"
     url=$(msb server start --dev --port 0 --detach)
     assert_equal "$(run_code box 'x')" 5
     assert_equal "$(value_of '[s["name"] for s in a["result"]["sandboxes"]]' sandbox.list '{}')" \
