@@ -31,13 +31,6 @@ struct import {
     struct manifest manifest;
 };
 
-static inline void json_unref_at(json_t **value)
-{
-    json_decref(*value);
-}
-
-#define cleanup_json __attribute__((cleanup(json_unref_at)))
-
 /* ---- files of the archive ------------------------------------------------------------------ */
 
 /* ERROR_NOT_FOUND for what is no plain file, too. */
@@ -183,7 +176,7 @@ static int take_described(const struct import *import, struct descriptor *blob, 
 
 static int import_layout(struct import *import, struct error *err)
 {
-    cleanup_json json_t *index = read_json(import, "index.json", err);
+    json_auto_t *index = read_json(import, "index.json", err);
     if (!index)
         return -1;
     int result = choose_tag(import, index, err);
@@ -254,21 +247,21 @@ static int describe_layers(const struct import *import, const json_t *list, json
 
 static int import_docker(struct import *import, struct error *err)
 {
-    cleanup_json json_t *root = read_json(import, "manifest.json", err);
+    json_auto_t *root = read_json(import, "manifest.json", err);
     const json_t *entry = json_array_get(root, 0);
     if (!root)
         return -1;
     const char *name = json_string_value(json_array_get(json_object_get(entry, "RepoTags"), 0));
     if (!import->name && name)
         import->name = xstrdup(name);
-    cleanup_json json_t *layers = json_array();
-    cleanup_json json_t *config =
+    json_auto_t *layers = json_array();
+    json_auto_t *config =
         describe_file(import, json_string_value(json_object_get(entry, "Config")), false, err);
     int result =
         config ? describe_layers(import, json_object_get(entry, "Layers"), layers, err) : -1;
     if (result < 0)
         return result;
-    cleanup_json json_t *manifest =
+    json_auto_t *manifest =
         json_pack("{s:i, s:s, s:O, s:O}", "schemaVersion", 2, "mediaType",
                   "application/vnd.oci.image.manifest.v1+json", "config", config, "layers", layers);
     cleanup_free char *text = json_dumps(manifest, JSON_COMPACT);
