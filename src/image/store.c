@@ -116,6 +116,12 @@ static int read_reference(const char *reference, json_t **root, struct error *er
     return result;
 }
 
+bool store_has(const char *reference)
+{
+    cleanup_free char *path = reference_path(reference);
+    return file_exists(path);
+}
+
 int store_load_blobs(const char *reference, char ***blobs, struct error *err)
 {
     json_auto_t *root = NULL;

@@ -122,7 +122,8 @@ static int ask_helper(const json_t *root, const char *registry, struct credentia
     if (!name || !*name)
         return 0;
     if (!is_helper_name(name)) {
-        error_set(err, ERROR_INVALID, "docker's config.json names a credential helper that cannot be");
+        error_set(err, ERROR_INVALID,
+                  "docker's config.json names a credential helper that cannot be");
         return error_hint(err, "correct credsStore and credHelpers there");
     }
     cleanup_free char *program = xasprintf("docker-credential-%s", name);

@@ -139,8 +139,7 @@ static int read_config(const struct manifest *manifest, struct image *image, str
     cleanup_buf struct buf text = {0};
     cleanup_free char *path = blobs_path(manifest->config.digest);
     int result = file_read(path, CONFIG_MAX, &text, err);
-    return result < 0 ? result
-                      : manifest_config(buf_data(&text), buf_length(&text), image, err);
+    return result < 0 ? result : manifest_config(buf_data(&text), buf_length(&text), image, err);
 }
 
 int install_check(const struct manifest *manifest, struct error *err)
