@@ -38,21 +38,6 @@ run_in() {
     msb exe "$REGISTRY/$image" --quiet "$@"
 }
 
-store_listing() {
-    find "$MSB_HOME/images" "$MSB_HOME/tmp" ! -path '*/locks/*' ! -path '*/partial/*' -type f -printf '%P %s\n' | sort
-}
-
-# An image that cannot be had says why and leaves the store as it was: assert_not_pulled IMAGE PART
-assert_not_pulled() {
-    local before
-    before=$(store_listing)
-    run --separate-stderr msb pull "$REGISTRY/$1"
-    assert_refused 125 "$2"
-    assert_equal "$(store_listing | grep -v ^oci/)" "$(grep -v ^oci/ <<<"$before")"
-    run msb image inspect "$REGISTRY/$1"
-    [ "$status" -ne 0 ]
-}
-
 @test "an image is pulled at its first use and is there for the second" {
     push_image plain
     run --separate-stderr run_in plain -- /bin/busybox echo hi
@@ -206,17 +191,6 @@ END
     [ "$sent" -ge 1 ]
     run --separate-stderr run_in large -- stat -c %s /large
     assert_equal "$output" 25165824
-}
-
-@test "an interrupted pull goes on later" {
-    push_image large
-    msb rmi "$REGISTRY/large" || true
-    "$MSB" pull --quiet "$REGISTRY/large" &
-    local pid=$!
-    kill -INT "$pid" || true
-    wait "$pid" || true
-    msb pull "$REGISTRY/large"
-    assert_equal "$(ls "$MSB_HOME/images/partial")" ""
 }
 
 @test "two pulls of the same image at once fetch it once" {

@@ -12,10 +12,14 @@ import threading
 
 LAYOUTS, LOG = sys.argv[1:]
 ROBOT = 'Basic ' + base64.b64encode(b'robot:secret').decode()
-LARGE = 1 << 20  # smaller blobs are sent as they should be
+LARGE = 8 << 20  # smaller blobs are sent as they should be
 MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json'
 asked = {}  # how often for each path
 lock = threading.Lock()
+
+
+def start_of(wanted):
+    return int(wanted.removeprefix('bytes=').rstrip('-'))
 
 
 def read_blob(name, digest):
@@ -57,7 +61,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not wanted:
             self.answer(200, body)
             return
-        start = int(wanted.removeprefix('bytes=').rstrip('-'))
+        start = start_of(wanted)
         self.answer(206, body[start:], Content_Range=f'bytes {start}-{len(body) - 1}/{len(body)}')
 
 
@@ -128,7 +132,7 @@ class Registry(Handler):
             return True
         if asked[self.path] == 1:
             return self.send_part(body)
-        start = int(self.headers['Range'].removeprefix('bytes=').rstrip('-'))
+        start = start_of(self.headers['Range'])
         return self.answer(206, body[:len(body) - start], Content_Range=f'bytes {start}-{len(body) - 1}/{len(body)}')
 
     def blobs_stalls(self, name, digest):

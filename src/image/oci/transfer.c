@@ -152,6 +152,9 @@ static void note_end(struct visit *visit, CURLcode code)
 {
     struct transfer *transfer = visit->transfer;
     visit->curl->easy_getinfo(visit->handle, CURLINFO_RESPONSE_CODE, &transfer->status);
+    /* A refused range says enough, whatever else is wrong with the answer. */
+    if (transfer->status == 416)
+        code = CURLE_OK;
     if (code != CURLE_OK && transfer->err.code == ERROR_NONE)
         error_set(&transfer->err, code_of(code), "%s",
                   visit->reason[0] ? visit->reason : visit->curl->easy_strerror(code));
