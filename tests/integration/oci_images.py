@@ -93,7 +93,7 @@ class Tar:
         return self.bytes.getvalue()
 
 
-APPLETS = ('sh', 'ls', 'cat', 'id', 'pwd', 'env', 'stat', 'find', 'mkdir', 'echo', 'test', 'readlink')
+APPLETS = ('sh', 'ls', 'cat', 'id', 'pwd', 'env', 'stat', 'find', 'mkdir', 'echo', 'test', 'readlink', 'true')
 
 
 def base():
