@@ -59,6 +59,68 @@ make_helper() {
     export PATH=$BATS_TEST_TMPDIR/bin:$PATH
 }
 
+large_part_is_there() {
+    [ -n "$(find "$MSB_HOME" -path '*/partial/*' -size +10M)" ]
+}
+
+# Ends the pull of large while half of its layer is there: interrupt_pull SIGNAL [OPTIONS…]
+interrupt_pull() {
+    "$MSB" pull "${@:2}" "$REGISTRY/stalls/large" 2>"$BATS_TEST_TMPDIR/stderr" 3>&- &
+    local pid=$!
+    within 20 large_part_is_there
+    kill "-$1" "$pid"
+    wait "$pid"
+}
+
+# A certificate for localhost and 127.0.0.1 that an authority of our own has signed, in FOLDER.
+make_certificates() {
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout "$1/authority.key" -out "$1/authority" -subj /CN=authority -days 2 2>/dev/null
+    openssl req -newkey rsa:2048 -nodes -keyout "$1/key" -out "$1/request" -subj /CN=localhost 2>/dev/null
+    openssl x509 -req -in "$1/request" -CA "$1/authority" -CAkey "$1/authority.key" -CAcreateserial -days 2 \
+        -extfile <(echo subjectAltName=DNS:localhost,IP:127.0.0.1) -out "$1/certificate" 2>/dev/null
+}
+
+@test "a registry with TLS is believed when its authority is known" {
+    make_certificates "$BATS_TEST_TMPDIR"
+    start_registry "$BATS_TEST_TMPDIR/private" "" "{certificate: \"$BATS_TEST_TMPDIR/certificate\", key: \"$BATS_TEST_TMPDIR/key\"}"
+    export MSB_INSECURE_REGISTRIES=''
+    push_image plain
+    assert_not_pulled plain "certificate"
+    assert_contains "$stderr" SSL_CERT_FILE
+    [[ "$stderr" != *insecure* ]]
+    SSL_CERT_FILE=$BATS_TEST_TMPDIR/authority msb pull --quiet "$REGISTRY/plain"
+}
+
+@test "a password may have several lines, and none is an error" {
+    local lines=$'{\n "key": "x"\n}'
+    htpasswd -Bbc "$BATS_TEST_TMPDIR/passwords" _json_key "$lines" 2>/dev/null
+    start_registry "$BATS_TEST_TMPDIR/private" "{htpasswd: {realm: tests, path: \"$BATS_TEST_TMPDIR/passwords\"}}"
+    export MSB_INSECURE_REGISTRIES=$REGISTRY
+    msb login "$REGISTRY" -u _json_key --password-stdin <<<"$lines"
+    run --separate-stderr msb login "$REGISTRY" -u _json_key --password-stdin </dev/null
+    assert_refused 2 "a password"
+    run --separate-stderr msb login "$REGISTRY" --password-stdin <<<x
+    assert_refused 2 "--user"
+}
+
+@test "a password that is typed is not shown, and Ctrl-C leaves the terminal as it was" {
+    run python3 "$BATS_TEST_DIRNAME/terminal.py" --when Password --type 'secret\x03' -- \
+        sh -c "trap : INT; $MSB login $REGISTRY -u robot; echo status \$?; stty -a | grep -o ' echo '"
+    assert_contains "$output" "status 130"
+    assert_contains "$output" " echo "
+    [[ "$output" != *secret* ]]
+}
+
+@test "a terminal shows the layers with speed and time left, others one line" {
+    run timeout 60 python3 "$BATS_TEST_DIRNAME/terminal.py" --when 's left, 1/2 layers 50%' --type '\x03' -- \
+        "$MSB" pull "$REGISTRY/stalls/large"
+    assert_equal "$status" 130
+    assert_contains "$output" "MB/s"
+    run interrupt_pull INT
+    assert_equal "$(grep -c 'Pulling' "$BATS_TEST_TMPDIR/stderr")" 2
+    [ "$(grep -c 'left' "$BATS_TEST_TMPDIR/stderr")" -eq 0 ]
+}
+
 @test "a password does not follow a redirect to another host" {
     know_robot
     msb pull --quiet "$REGISTRY/redirects/large"
@@ -130,19 +192,6 @@ make_helper() {
         grep '/manifests/' "$LOG" | grep -q "application/vnd.$type+json"
     done
     assert_equal "$(requests /blobs/)" 3
-}
-
-large_part_is_there() {
-    [ -n "$(find "$MSB_HOME" -path '*/partial/*' -size +10M)" ]
-}
-
-# Ends the pull of large while half of its layer is there: interrupt_pull SIGNAL
-interrupt_pull() {
-    "$MSB" pull --quiet "$REGISTRY/stalls/large" 2>"$BATS_TEST_TMPDIR/stderr" 3>&- &
-    local pid=$!
-    within 20 large_part_is_there
-    kill "-$1" "$pid"
-    wait "$pid"
 }
 
 @test "Ctrl-C ends a pull at once, and the next one goes on from there" {

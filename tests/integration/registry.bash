@@ -1,13 +1,14 @@
 # shellcheck shell=bash
-# A real registry on a free port of loopback, and images in it: start_registry FOLDER [AUTHORIZATION]
-# sets REGISTRY and REGISTRY_PID, which is among STARTED. AUTHORIZATION is what its settings have under "auth".
+# A real registry on a free port of loopback, and images in it: start_registry FOLDER [AUTHORIZATION] [TLS]
+# sets REGISTRY and REGISTRY_PID, which is among STARTED. AUTHORIZATION is what its settings have under "auth",
+# TLS what they have under "tls".
 STARTED=()
 start_registry() {
-    local folder=$1 authorization=${2:-}
+    local folder=$1 authorization=${2:-} tls=${3:-}
     mkdir -p "$folder"
     {
         echo 'version: 0.1'
-        echo 'http: {addr: "127.0.0.1:0"}'
+        echo "http: {addr: \"127.0.0.1:0\"${tls:+, tls: $tls}}"
         echo "storage: {filesystem: {rootdirectory: \"$folder/data\"}}"
         if [ -n "$authorization" ]; then
             echo "auth: $authorization"
