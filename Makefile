@@ -190,10 +190,12 @@ lint:
 	shellcheck -x $(ALL_SH)
 
 bench: all
-	@tools/install-packages bubblewrap crun golang-github-containers-common python3
+	@tools/install-packages bubblewrap crun golang-github-containers-common python3 docker-registry \
+	    skopeo umoci busybox-static
 	@bench/run
 	@[ "$$(id -u)" -ne 0 ] || bench/jail
 	@bench/pool
+	@[ "$$(id -u)" -ne 0 ] || bench/pull
 
 install: all library
 	install -D -m 0755 build/msb $(DESTDIR)$(PREFIX)/bin/msb

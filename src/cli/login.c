@@ -4,12 +4,14 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/mem.h"
 #include "cli/command.h"
 #include "image/oci/credentials.h"
 #include "image/oci/registry.h"
 
 #define LINE_LENGTH 4096
+#define PASSWORD_LENGTH 65536
 #define DEFAULT_REGISTRY "docker.io"
 
 static struct {
@@ -27,6 +29,20 @@ static char *read_line(void)
     char *copy = xstrdup(line);
     explicit_bzero(line, sizeof line);
     return copy;
+}
+
+/* Everything, without the end of its last line: keys of some registries have several lines. */
+static char *read_password(struct error *err)
+{
+    cleanup_free char *text = xcalloc(1, PASSWORD_LENGTH + 1);
+    size_t length = fread(text, 1, PASSWORD_LENGTH + 1, stdin);
+    if (length > PASSWORD_LENGTH || memchr(text, '\0', length)) {
+        error_set(err, ERROR_INVALID, "what came on stdin is no password");
+        return NULL;
+    }
+    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r'))
+        text[--length] = '\0';
+    return steal_pointer(&text);
 }
 
 static char *ask(const char *question)
@@ -84,9 +100,17 @@ static int read_credentials(struct credentials *credentials, struct error *err)
         return error_hint(err, "msb login REGISTRY --user NAME --password-stdin <FILE");
     }
     credentials->user = options.user ? xstrdup(options.user) : ask("User: ");
-    if (credentials->user)
-        credentials->password = options.password_stdin ? read_line() : ask_quietly("Password: ");
-    if (!credentials->password || !credentials->user[0] || strchr(credentials->user, ':'))
+    if (options.password_stdin) {
+        credentials->password = read_password(err);
+        if (!credentials->password)
+            return -1;
+    } else if (credentials->user) {
+        credentials->password = ask_quietly("Password: ");
+    }
+    if (cancel_requested())
+        return cancel_error(err);
+    if (!credentials->password || !credentials->password[0] || !credentials->user[0] ||
+        strchr(credentials->user, ':'))
         return error_set(err, ERROR_INVALID, "a name without a colon and a password are needed");
     return 0;
 }
@@ -108,8 +132,9 @@ static int login(const struct arguments *arguments)
     cleanup_free char *registry = NULL;
     struct credentials credentials = {0};
     int exit_code = 0;
+    cancel_install();
     if (read_registry(arguments, &registry, &err) < 0 || read_credentials(&credentials, &err) < 0)
-        exit_code = report_error(&err, EXIT_USAGE);
+        exit_code = report_error(&err, cancel_signal() ? 128 + cancel_signal() : EXIT_USAGE);
     else if (check_and_save(registry, &credentials, &err) < 0)
         exit_code = report_error(&err, EXIT_SANDBOX);
     else

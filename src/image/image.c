@@ -11,11 +11,72 @@
 #include "image/reference.h"
 #include "image/store.h"
 
+#define DIGEST_PREFIX "sha256:"
+#define DIGEST_FRONT_MIN 6
+
+/* The front of a digest as lists show it, with or without "sha256:"; NULL for what is none. */
+static const char *digest_front(const char *text)
+{
+    const char *hex = strncmp(text, DIGEST_PREFIX, strlen(DIGEST_PREFIX)) == 0
+                          ? text + strlen(DIGEST_PREFIX)
+                          : text;
+    size_t length = strlen(hex);
+    bool fits =
+        length >= DIGEST_FRONT_MIN && length <= 64 && strspn(hex, "0123456789abcdef") == length;
+    return fits ? hex : NULL;
+}
+
+static bool has_digest(const char *reference, const char *front)
+{
+    struct error ignored;
+    struct image image;
+    if (store_load(reference, &image, NULL, &ignored) < 0)
+        return false;
+    const char *digest = image.blobs && image.blobs[0] ? image.blobs[0] : image.digest;
+    bool same = strncmp(digest + strlen(DIGEST_PREFIX), front, strlen(front)) == 0;
+    image_release(&image);
+    return same;
+}
+
+/* NULL when no image in the store has it. */
+static int find_by_digest(const char *front, char **reference, struct error *err)
+{
+    cleanup_strv char **all = NULL;
+    int result = image_list(&all, err);
+    for (size_t i = 0; result == 0 && all[i]; i++) {
+        if (!has_digest(all[i], front))
+            continue;
+        if (*reference) {
+            error_set(err, ERROR_INVALID, "several images have the digest %s", front);
+            result = error_hint(err, "name one: %s, %s", *reference, all[i]);
+        } else {
+            *reference = xstrdup(all[i]);
+        }
+    }
+    if (result < 0)
+        free(steal_pointer(reference));
+    return result;
+}
+
+/* Names come first: one may look like a digest. */
+int image_resolve(const char *text, char **reference, struct error *err)
+{
+    const char *front = digest_front(text);
+    cleanup_free char *named = NULL;
+    *reference = NULL;
+    int result = reference_normalize(text, &named, err);
+    if (front && (result < 0 || !store_has(named)))
+        result = find_by_digest(front, reference, err);
+    if (result == 0 && !*reference)
+        *reference = steal_pointer(&named);
+    return result;
+}
+
 int image_find(const char *reference, struct image *image, struct error *err)
 {
     cleanup_free char *full = NULL;
     *image = (struct image){0};
-    int result = reference_normalize(reference, &full, err);
+    int result = image_resolve(reference, &full, err);
     if (result < 0)
         return result;
     result = store_load(full, image, NULL, err);
@@ -88,7 +149,7 @@ int image_ensure(const char *reference, struct image *image, struct error *err)
 {
     cleanup_free char *full = NULL;
     *image = (struct image){0};
-    int result = reference_normalize(reference, &full, err);
+    int result = image_resolve(reference, &full, err);
     if (result < 0)
         return result;
     if (recipe_exists(full))
@@ -122,7 +183,7 @@ int image_remove(const char *reference, uint64_t *freed, struct error *err)
 {
     cleanup_free char *full = NULL;
     *freed = 0;
-    int result = reference_normalize(reference, &full, err);
+    int result = image_resolve(reference, &full, err);
     cleanup_fd int lock = result < 0 ? -1 : store_lock(full, err);
     if (lock < 0)
         return -1;
@@ -144,7 +205,7 @@ int image_import(const char *path, const char *name, const char *tag, struct ima
 int image_export(const char *reference, int fd, struct error *err)
 {
     cleanup_free char *full = NULL;
-    int result = reference_normalize(reference, &full, err);
+    int result = image_resolve(reference, &full, err);
     return result < 0 ? result : archive_export(full, fd, err);
 }
 

@@ -28,7 +28,12 @@ struct image {
     uint64_t created_us; /* when it came into the store */
 };
 
-/* Looks only in the store: ERROR_NOT_FOUND. References as in image/reference.h. */
+/*
+ * The full form of a reference, which is as in image/reference.h, or the front of the digest of an
+ * image in the store. All that is below takes both.
+ */
+int image_resolve(const char *text, char **reference, struct error *err);
+/* Looks only in the store: ERROR_NOT_FOUND. */
 int image_find(const char *reference, struct image *image, struct error *err);
 /*
  * The same, but when it is missing, it is built or fetched from its registry. Built anew when its

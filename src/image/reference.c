@@ -147,15 +147,33 @@ static char *complete(char *text)
                      digest ? '@' : ':', digest ? digest : (tag ? tag : DEFAULT_TAG));
 }
 
+/* Tells the usual mistakes apart from the rest. */
+static int refuse(const char *text, struct error *err)
+{
+    const char *registry = default_registry();
+    const char *last = strrchr(text, '/') ? strrchr(text, '/') : text;
+    size_t name_length = (size_t)(last - text) + strcspn(last, ":@");
+    error_set(err, ERROR_INVALID, "this is not the name of an image: %.100s", text);
+    if (!is_registry(registry))
+        return error_hint(err,
+                          "OCI_REGISTRY_DOMAIN is no registry: %.100s; one looks like "
+                          "registry.example or localhost:5000",
+                          registry);
+    if (strcspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") < name_length)
+        return error_hint(err, "names have no capital letters; only tags may");
+    if (strstr(text, "://"))
+        return error_hint(err, "leave out what stands before the registry: %.*s",
+                          (int)(strstr(text, "://") + 3 - text), text);
+    return error_hint(err, "a name looks like python, alpine:3.20 or "
+                           "registry.example:5000/team/tool:1.2");
+}
+
 int reference_normalize(const char *text, char **reference, struct error *err)
 {
     cleanup_free char *copy = strlen(text) <= REFERENCE_MAX ? xstrdup(text) : NULL;
     cleanup_free char *full = copy ? complete(copy) : NULL;
-    if (!full || strlen(full) > REFERENCE_MAX) {
-        error_set(err, ERROR_INVALID, "this is not the name of an image: %.100s", text);
-        return error_hint(err, "a name looks like python, alpine:3.20 or "
-                               "registry.example:5000/team/tool:1.2");
-    }
+    if (!full || strlen(full) > REFERENCE_MAX)
+        return refuse(text, err);
     *reference = steal_pointer(&full);
     return 0;
 }

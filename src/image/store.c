@@ -19,13 +19,6 @@
 #define REFERENCE_LIMIT ((size_t)1 << 20)
 #define SUFFIX ".json"
 
-static inline void json_unref_at(json_t **value)
-{
-    json_decref(*value);
-}
-
-#define cleanup_json __attribute__((cleanup(json_unref_at)))
-
 void image_release(struct image *image)
 {
     free(image->reference);
@@ -123,9 +116,15 @@ static int read_reference(const char *reference, json_t **root, struct error *er
     return result;
 }
 
+bool store_has(const char *reference)
+{
+    cleanup_free char *path = reference_path(reference);
+    return file_exists(path);
+}
+
 int store_load_blobs(const char *reference, char ***blobs, struct error *err)
 {
-    cleanup_json json_t *root = NULL;
+    json_auto_t *root = NULL;
     int result = read_reference(reference, &root, err);
     *blobs = take_digests(root, "blobs");
     return result;
@@ -133,7 +132,7 @@ int store_load_blobs(const char *reference, char ***blobs, struct error *err)
 
 int store_load(const char *reference, struct image *image, char **recipe_hash, struct error *err)
 {
-    cleanup_json json_t *root = NULL;
+    json_auto_t *root = NULL;
     *image = (struct image){.reference = xstrdup(reference)};
     int result = read_reference(reference, &root, err);
     if (result == 0)
@@ -305,7 +304,7 @@ int store_add(const char *blob, const struct image *config, const char *recipe_h
     struct error none;
     struct image before;
     bool replaces = store_load(config->reference, &before, NULL, &none) == 0;
-    cleanup_json json_t *root = encode(config, digest, size, recipe_hash);
+    json_auto_t *root = encode(config, digest, size, recipe_hash);
     int result = write_reference(config->reference, root, err);
     if (replaces) {
         if (result == 0)

@@ -1,6 +1,8 @@
 /* The image store below $MSB_HOME/images: blobs by digest, references to them. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "image/image.h"
 
@@ -9,6 +11,8 @@
  * *recipe_hash (may be NULL) is that of the recipe it was built from.
  */
 int store_load(const char *reference, struct image *image, char **recipe_hash, struct error *err);
+/* Is there such a reference, whatever became of its blob? */
+bool store_has(const char *reference);
 /* What it was made of, even if its file is gone; for strv_free. */
 int store_load_blobs(const char *reference, char ***blobs, struct error *err);
 /*

@@ -38,21 +38,6 @@ run_in() {
     msb exe "$REGISTRY/$image" --quiet "$@"
 }
 
-store_listing() {
-    find "$MSB_HOME/images" "$MSB_HOME/tmp" ! -path '*/locks/*' ! -path '*/partial/*' -type f -printf '%P %s\n' | sort
-}
-
-# An image that cannot be had says why and leaves the store as it was: assert_not_pulled IMAGE PART
-assert_not_pulled() {
-    local before
-    before=$(store_listing)
-    run --separate-stderr msb pull "$REGISTRY/$1"
-    assert_refused 125 "$2"
-    assert_equal "$(store_listing | grep -v ^oci/)" "$(grep -v ^oci/ <<<"$before")"
-    run msb image inspect "$REGISTRY/$1"
-    [ "$status" -ne 0 ]
-}
-
 @test "an image is pulled at its first use and is there for the second" {
     push_image plain
     run --separate-stderr run_in plain -- /bin/busybox echo hi
@@ -124,12 +109,18 @@ keep')"
     run --separate-stderr run_in hostile -- sh -c "cat /out/through-link /up/through-dots /absolute /etc/over
         test -e /disk || test -e /chars || echo no devices"
     assert_equal "$output" "xxxreplacedno devices"
+    touch "$OUTSIDE/victim"
+    pull hides-outside
+    [ -e "$OUTSIDE/victim" ]
+    run --separate-stderr run_in hides-outside -- sh -c "ls $OUTSIDE; cat /again /link"
+    assert_equal "$output" $'4\n4'
 }
 
 @test "what cannot be taken is refused, each with its reason" {
     local case
     for case in "dots=leads out" "hard-link-out=leads out" "hard-link-by-link=is not there" "hard-link-to-folder=is not there" \
-        "no-name=no name" "hides-parent=no name" "owner=owner" "deep=longer than" "long-name=absurd" "root-file=no folder" "broken=broken" "torn=broken" \
+        "no-name=no name" "hides-parent=no name" "owner=owner" "deep=longer than" "long-name=absurd" "root-file=no folder" "pax-out=leads out" \
+        "pax-huge=too large" "pax-size=larger" "broken=broken" "torn=broken" \
         "bomb=larger" "foreign=linux/riscv64"; do
         push_image "${case%%=*}"
         assert_not_pulled "${case%%=*}" "${case#*=}" || {
@@ -206,17 +197,6 @@ END
     [ "$sent" -ge 1 ]
     run --separate-stderr run_in large -- stat -c %s /large
     assert_equal "$output" 25165824
-}
-
-@test "an interrupted pull goes on later" {
-    push_image large
-    msb rmi "$REGISTRY/large" || true
-    "$MSB" pull --quiet "$REGISTRY/large" &
-    local pid=$!
-    kill -INT "$pid" || true
-    wait "$pid" || true
-    msb pull "$REGISTRY/large"
-    assert_equal "$(ls "$MSB_HOME/images/partial")" ""
 }
 
 @test "two pulls of the same image at once fetch it once" {
@@ -333,7 +313,7 @@ END
     msb pull "$REGISTRY/public/layers"
     assert_not_pulled plain "msb login"
     run --separate-stderr msb login "$REGISTRY" -u robot --password-stdin <<<wrong
-    assert_refused 125 "$REGISTRY"
+    assert_refused 125 "refuses this name or password"
     msb login "$REGISTRY" -u robot --password-stdin <<<secret
     msb pull "$REGISTRY/plain"
     msb logout "$REGISTRY"
@@ -372,4 +352,102 @@ END
     run --separate-stderr run_in talkative -c 'print(1)'
     [ "$status" -ne 0 ]
     assert_contains "$stderr" "python"
+}
+
+@test "an image of glibc and one of musl, both with a loader of their own, run" {
+    pull glibc
+    run --separate-stderr run_in glibc
+    assert_equal "$output" "loaded by ld-linux-x86-64.so.2"
+    pull musl
+    run --separate-stderr run_in musl
+    assert_equal "$output" "loaded by ld-musl-x86_64.so.1"
+}
+
+@test "an image made by umoci, with files that it removed again, has the right tree" {
+    needs_root
+    local layout=$BATS_TEST_TMPDIR/made bundle=$BATS_TEST_TMPDIR/bundle
+    umoci init --layout "$layout"
+    umoci new --image "$layout:latest"
+    umoci unpack --image "$layout:latest" "$bundle"
+    mkdir -p "$bundle/rootfs/bin" "$bundle/rootfs/data"
+    cp /bin/busybox "$bundle/rootfs/bin/"
+    touch "$bundle/rootfs/data/"{kept,removed}
+    umoci repack --image "$layout:latest" "$bundle"
+    rm "$bundle/rootfs/data/removed"
+    touch "$bundle/rootfs/data/added"
+    umoci repack --refresh-bundle --image "$layout:latest" "$bundle" || umoci repack --image "$layout:latest" "$bundle"
+    umoci config --image "$layout:latest" --config.entrypoint /bin/busybox --config.cmd ls --config.workingdir /data
+    skopeo copy --quiet --dest-tls-verify=false "oci:$layout:latest" "docker://$REGISTRY/made:latest"
+    run --separate-stderr run_in made
+    assert_equal "$output" $'added\nkept'
+}
+
+@test "the user of an image: numbers, names, and one that is not there" {
+    local case
+    for case in "user-number=4711 0" "user-numbers=4711 4712" "user-names=77 99"; do
+        pull "${case%%=*}"
+        run --separate-stderr run_in "${case%%=*}" -- sh -c 'echo $(id -u) $(id -g)'
+        assert_equal "$output" "${case#*=}"
+    done
+    pull user-missing
+    run --separate-stderr run_in user-missing -- id
+    assert_refused 126 "there is no user stranger"
+    assert_contains "$stderr" "/etc/passwd"
+    run --separate-stderr run_in user-missing --user 0 -- id -u
+    assert_equal "$output" 0
+}
+
+@test "an image without a command says so" {
+    pull plain
+    run --separate-stderr run_in plain </dev/null
+    assert_equal "$status" 2
+    assert_contains "$stderr" "no command"
+}
+
+@test "an image that a sandbox runs from is not removed" {
+    pull scratch
+    msb exe "$REGISTRY/scratch" --quiet --detach --name user -- /busybox true
+    run --separate-stderr msb rmi "$REGISTRY/scratch"
+    assert_refused 125 "the sandbox user runs from"
+    assert_contains "$stderr" "msb stop"
+    msb rmi --force "$REGISTRY/scratch"
+    run --separate-stderr msb exec user -- /busybox echo still
+    assert_equal "$output" still
+    msb stop user
+}
+
+@test "an image goes by the front of its digest too" {
+    local digest
+    pull scratch
+    digest=$(msb images | awk '/scratch/ { print $2 }')
+    run --separate-stderr msb image inspect "${digest#sha256:}"
+    assert_contains "$output" "$REGISTRY/scratch:latest"
+    skopeo copy --quiet --src-tls-verify=false --dest-tls-verify=false "docker://$REGISTRY/scratch:latest" "docker://$REGISTRY/twin:latest"
+    msb pull --quiet "$REGISTRY/twin"
+    run --separate-stderr msb rmi "$digest"
+    assert_refused 125 "several images"
+    assert_contains "$stderr" "$REGISTRY/twin:latest"
+    msb rmi "$REGISTRY/twin"
+    msb rmi "$digest"
+    run --separate-stderr msb rmi "$digest"
+    assert_refused 125 "not in the store"
+}
+
+@test "of an archive with several images, one is chosen" {
+    local several=$BATS_TEST_TMPDIR/several archive=$BATS_TEST_TMPDIR/archive.tar
+    make_layout plain
+    make_layout scratch
+    skopeo copy --quiet "oci:$BATS_FILE_TMPDIR/layouts/plain:latest" "oci:$several:one"
+    skopeo copy --quiet "oci:$BATS_FILE_TMPDIR/layouts/scratch:latest" "oci:$several:two"
+    run --separate-stderr msb image import "$several" localhost/several
+    assert_refused 125 "several images"
+    assert_contains "$stderr" "--tag: one, two"
+    msb image import "$several" localhost/several --tag two
+    run --separate-stderr msb exe localhost/several --quiet
+    assert_equal "$output" "from scratch"
+    skopeo copy --quiet "oci:$several:two" "docker-archive:$archive:localhost/first:1" --additional-tag localhost/second:2
+    msb image import "$archive" --tag 2
+    msb image inspect localhost/second:2 >/dev/null
+    run --separate-stderr msb image import "$archive" --tag 3
+    assert_refused 125 "no image with the tag 3"
 }

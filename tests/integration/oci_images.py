@@ -93,7 +93,7 @@ class Tar:
         return self.bytes.getvalue()
 
 
-APPLETS = ('sh', 'ls', 'cat', 'id', 'pwd', 'env', 'stat', 'find', 'mkdir', 'echo', 'test', 'readlink')
+APPLETS = ('sh', 'ls', 'cat', 'id', 'pwd', 'env', 'stat', 'find', 'mkdir', 'echo', 'test', 'readlink', 'true')
 
 
 def base():
@@ -167,6 +167,16 @@ def image_hostile(layout):
     layout.finish()
 
 
+def image_hides_outside(layout):
+    """Whiteouts through a link, and the same name again and again."""
+    outside = os.environ['OUTSIDE']
+    layout.layer(base().symlink('way', outside).add(outside[1:] + '/victim', data=b'x')
+                 .add('again', data=b'1').symlink('again', '/etc/passwd').folder('again').add('again/x', data=b'3')
+                 .add('again', data=b'4\n').hardlink('again', 'again').symlink('link', 'again').done())
+    layout.layer(Tar().add('way/.wh.victim').add('way/.wh..wh..opq').done())
+    layout.finish()
+
+
 def refuse(entry):
     """An image with an entry that cannot be taken."""
     def make(layout):
@@ -228,6 +238,37 @@ def image_many_others(layout):
                   'annotations': {'org.opencontainers.image.ref.name': 'latest'}})
 
 
+def write_dynamic(layout, compiler, libraries):
+    """A program with the loader and the library of C that it needs; the loader is the first."""
+    program = f'{layout.folder}/program'
+    source = '#include <stdio.h>\nint main(void) { return printf("loaded by %s\\n", LOADER) < 0; }\n'
+    subprocess.run([compiler, '-x', 'c', '-', '-o', program, f'-DLOADER="{os.path.basename(libraries[0])}"'],
+                   input=source.encode(), check=True)
+    tar = Tar()
+    for path in (*libraries, program):
+        with open(path, 'rb') as file:
+            tar.add('program' if path == program else path, data=file.read(), mode=0o755)
+    os.unlink(program)
+    layout.layer(tar.done())
+    layout.finish({'Cmd': ['/program']})
+
+
+def image_glibc(layout):
+    write_dynamic(layout, 'gcc', ['/lib64/ld-linux-x86-64.so.2', '/lib/x86_64-linux-gnu/libc.so.6'])
+
+
+def image_musl(layout):
+    write_dynamic(layout, 'musl-gcc', ['/lib/ld-musl-x86_64.so.1'])
+
+
+def with_user(user):
+    def make(layout):
+        layout.layer(base().add('etc/passwd', data=b'worker:x:77:88::/:/bin/sh\n')
+                     .add('etc/group', data=b'staff:x:99:\n').done())
+        layout.finish({'User': user, 'Env': ['PATH=/bin']})
+    return make
+
+
 def image_talkative(layout):
     """Has something that is called python3 but is none."""
     layout.layer(base().add('usr/bin/python3', data=b'#!/bin/sh\nexit 3\n', mode=0o755).done())
@@ -244,6 +285,13 @@ IMAGES['hides-parent'] = refuse(lambda tar: tar.add('x/.wh...'))
 IMAGES['long-name'] = refuse(lambda tar: tar.add('x' * 255))
 IMAGES['owner'] = refuse(lambda tar: tar.add('x', owner=1 << 40))
 IMAGES['deep'] = refuse(lambda tar: tar.add('d/' * 1900 + 'x'))
+IMAGES['pax-out'] = refuse(lambda tar: tar.add('x', pax_headers={'path': 'a/../../../out'}))
+IMAGES['pax-huge'] = refuse(lambda tar: tar.add('x', pax_headers={'comment': 'x' * (3 << 20)}))
+IMAGES['pax-size'] = refuse(lambda tar: tar.add('x', pax_headers={'size': str(1 << 40)}))
+IMAGES['user-number'] = with_user('4711')
+IMAGES['user-numbers'] = with_user('4711:4712')
+IMAGES['user-names'] = with_user('worker:staff')
+IMAGES['user-missing'] = with_user('stranger')
 IMAGES['root-file'] = refuse(lambda tar: tar.add('.', data=b''))
 
 

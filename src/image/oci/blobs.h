@@ -14,6 +14,9 @@
 #include "base/buf.h"
 #include "base/error.h"
 
+/* What to do when there is no room for them. */
+#define SPACE_HINT "free some space (msb rmi), or set MSB_HOME to a folder on another disk"
+
 /* A descriptor to close when the reference is written. */
 int blobs_hold(struct error *err);
 /* A lock for fetching that one; waits for it. */

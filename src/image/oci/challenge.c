@@ -1,6 +1,5 @@
 #include "image/oci/challenge.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
@@ -49,14 +48,29 @@ static void keep(struct challenge *challenge, const char *name, char *value)
     *place = value;
 }
 
+static bool is_basic(const char *header)
+{
+    return strncasecmp(header, "Basic", 5) == 0 && (!header[5] || header[5] == ' ');
+}
+
+static bool is_bearer(const char *header)
+{
+    return strncasecmp(header, "Bearer ", 7) == 0;
+}
+
+bool challenge_is_known(const char *header)
+{
+    return is_basic(header) || is_bearer(header);
+}
+
 int challenge_parse(const char *header, struct challenge *challenge, struct error *err)
 {
     *challenge = (struct challenge){0};
     if (strlen(header) > HEADER_MAX)
         return error_set(err, ERROR_PROTOCOL, "the header is too long");
-    if (strncasecmp(header, "Basic", 5) == 0)
+    if (is_basic(header))
         return 0;
-    if (strncasecmp(header, "Bearer ", 7) != 0)
+    if (!is_bearer(header))
         return error_set(err, ERROR_PROTOCOL, "it is neither Basic nor Bearer");
     const char *at = header + 7;
     for (char *name, *value; next_pair(&at, &name, &value);) {

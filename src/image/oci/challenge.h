@@ -1,6 +1,8 @@
 /* What a registry asks for: the header WWW-Authenticate, in its forms Bearer and Basic. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 struct challenge {
@@ -9,6 +11,8 @@ struct challenge {
     char *scope;
 };
 
+/* One of the two forms? */
+bool challenge_is_known(const char *header);
 int challenge_parse(const char *header, struct challenge *challenge, struct error *err);
 /* The address to get the token from. */
 char *challenge_url(const struct challenge *challenge);

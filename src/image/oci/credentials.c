@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <openssl/evp.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -10,6 +11,7 @@
 #include "base/process.h"
 
 #define FILE_LIMIT ((size_t)1 << 20)
+#define HELPER_NAME_MAX 100
 #define DOCKER_HUB_KEY "https://index.docker.io/v1/"
 
 static char *encode_base64(const char *text)
@@ -91,27 +93,47 @@ static const json_t *find_entry(const json_t *root, const char *registry)
     return entry ? entry : json_object_get(auths, with_scheme);
 }
 
-/* A helper that has nothing fails, which is no failure of ours. */
-static void ask_helper(const json_t *root, const char *registry, struct credentials *credentials)
+/* Of a helper, which is a program that will run: "docker-credential-" and this. */
+static bool is_helper_name(const char *name)
 {
-    const char *key = docker_key(registry);
-    const json_t *own = json_object_get(json_object_get(root, "credHelpers"), registry);
-    const char *name = json_string_value(own ? own : json_object_get(root, "credsStore"));
-    if (!name || strchr(name, '/'))
-        return;
-    cleanup_free char *program = xasprintf("docker-credential-%s", name);
-    cleanup_buf struct buf output = {0};
-    struct error ignored;
-    char *argv[] = {program, "get", NULL};
-    struct process_options options = {.output = &output, .input = key, .input_length = strlen(key)};
-    if (process_run(argv, &options, &ignored) < 0)
-        return;
-    json_t *answer = json_loadb((const char *)buf_data(&output), buf_length(&output), 0, NULL);
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    size_t length = strlen(name);
+    return length > 0 && length <= HELPER_NAME_MAX && strspn(name, allowed) == length;
+}
+
+static void take_answer(const struct buf *output, struct credentials *credentials)
+{
+    json_t *answer = json_loadb((const char *)buf_data(output), buf_length(output), 0, NULL);
     const char *user = json_string_value(json_object_get(answer, "Username"));
     const char *password = json_string_value(json_object_get(answer, "Secret"));
     if (user && password && strcmp(user, "<token>") != 0)
         *credentials = (struct credentials){xstrdup(user), xstrdup(password)};
     json_decref(answer);
+}
+
+/* A helper that has nothing fails, which is no failure of ours. */
+static int ask_helper(const json_t *root, const char *registry, struct credentials *credentials,
+                      struct error *err)
+{
+    const char *key = docker_key(registry);
+    const json_t *own = json_object_get(json_object_get(root, "credHelpers"), registry);
+    const char *name = json_string_value(own ? own : json_object_get(root, "credsStore"));
+    if (!name || !*name)
+        return 0;
+    if (!is_helper_name(name)) {
+        error_set(err, ERROR_INVALID,
+                  "docker's config.json names a credential helper that cannot be");
+        return error_hint(err, "correct credsStore and credHelpers there");
+    }
+    cleanup_free char *program = xasprintf("docker-credential-%s", name);
+    cleanup_buf struct buf output = {0};
+    struct error ignored;
+    char *argv[] = {program, "get", NULL};
+    struct process_options options = {.output = &output, .input = key, .input_length = strlen(key)};
+    if (process_run(argv, &options, &ignored) == 0)
+        take_answer(&output, credentials);
+    return 0;
 }
 
 static char *docker_file(void)
@@ -123,26 +145,22 @@ static char *docker_file(void)
     return home ? xasprintf("%s/.docker/config.json", home) : NULL;
 }
 
-static int find_in(const char *path, const char *registry, struct credentials *credentials,
-                   struct error *err)
-{
-    json_t *root = load_file(path, err);
-    if (!root)
-        return -1;
-    take_pair(find_entry(root, registry), credentials);
-    if (!credentials->user)
-        ask_helper(root, registry, credentials);
-    json_decref(root);
-    return 0;
-}
-
 int credentials_find(const char *registry, struct credentials *credentials, struct error *err)
 {
     *credentials = (struct credentials){0};
     cleanup_free char *ours = home_path("credentials.json");
     cleanup_free char *dockers = docker_file();
-    int result = find_in(ours, registry, credentials, err);
-    return result < 0 || credentials->user ? result : find_in(dockers, registry, credentials, err);
+    json_auto_t *own = load_file(ours, err);
+    if (!own)
+        return -1;
+    take_pair(find_entry(own, registry), credentials);
+    if (credentials->user)
+        return 0;
+    json_auto_t *root = load_file(dockers, err);
+    if (!root)
+        return -1;
+    take_pair(find_entry(root, registry), credentials);
+    return credentials->user ? 0 : ask_helper(root, registry, credentials, err);
 }
 
 static int change(const char *registry, json_t *entry, struct error *err)

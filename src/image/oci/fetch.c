@@ -28,6 +28,7 @@ struct download {
     int lock;
     EVP_MD_CTX *digest; /* of that part */
     uint64_t length;
+    bool pieced; /* from more than one answer */
     bool done;
     struct transfer transfer;
 };
@@ -42,21 +43,22 @@ struct fetch {
 
 /* ---- one download -------------------------------------------------------------------------- */
 
-static void start_anew(struct download *download)
+static int start_anew(struct download *download, struct error *err)
 {
     EVP_DigestInit_ex(download->digest, EVP_sha256(), NULL);
     download->length = 0;
+    download->pieced = false;
+    if (ftruncate(download->fd, 0) < 0 || lseek(download->fd, 0, SEEK_SET) < 0)
+        return error_errno(err, errno, "cannot write %s", download->path);
+    return 0;
 }
 
 static int take_bytes(struct transfer *transfer, const uint8_t *bytes, size_t length, bool whole,
                       struct error *err)
 {
     struct download *download = transfer->owner;
-    if (whole && transfer->received == length) {
-        start_anew(download);
-        if (ftruncate(download->fd, 0) < 0 || lseek(download->fd, 0, SEEK_SET) < 0)
-            return error_errno(err, errno, "cannot write %s", download->path);
-    }
+    if (whole && transfer->received == length && start_anew(download, err) < 0)
+        return -1;
     if (file_write_all(download->fd, bytes, length) < 0)
         return error_errno(err, errno, "cannot write %s", download->path);
     EVP_DigestUpdate(download->digest, bytes, length);
@@ -77,12 +79,7 @@ static int resume(struct download *download, struct error *err)
         EVP_DigestUpdate(download->digest, chunk, (size_t)got);
         download->length += (uint64_t)got;
     }
-    if (download->length <= download->blob->size)
-        return 0;
-    start_anew(download);
-    if (ftruncate(download->fd, 0) < 0 || lseek(download->fd, 0, SEEK_SET) < 0)
-        return error_errno(err, errno, "cannot write %s", download->path);
-    return 0;
+    return download->length <= download->blob->size ? 0 : start_anew(download, err);
 }
 
 static int open_download(struct download *download, const struct descriptor *blob,
@@ -100,15 +97,15 @@ static int open_download(struct download *download, const struct descriptor *blo
     if (download->fd < 0)
         return error_errno(err, errno, "cannot write %s", download->path);
     download->digest = EVP_MD_CTX_new();
-    start_anew(download);
+    EVP_DigestInit_ex(download->digest, EVP_sha256(), NULL);
     download->transfer.take = take_bytes;
     download->transfer.owner = download;
     return resume(download, err);
 }
 
-static void close_download(struct download *download)
+static void close_download(struct download *download, bool keep)
 {
-    if (download->path && download->length == 0)
+    if (download->path && (download->length == 0 || !keep))
         unlink(download->path);
     fd_close(download->fd);
     fd_close(download->lock);
@@ -127,17 +124,20 @@ static bool digest_matches(const struct download *download)
     return strcmp(hex, download->blob->digest + strlen("sha256:")) == 0;
 }
 
+/* 1: done; 0: pieces that do not fit together, so everything once more; negative: no use. */
 static int finish_download(struct download *download, struct error *err)
 {
     const char *digest = download->blob->digest;
-    if (!digest_matches(download)) {
-        unlink(download->path);
-        start_anew(download);
-        error_set(err, ERROR_PROTOCOL, "what arrived as %s has another digest", digest);
-        return error_hint(err, "try again; if it stays so, the registry's copy is damaged");
+    if (digest_matches(download)) {
+        download->done = true;
+        return blobs_take(download->path, digest, err) < 0 ? -1 : 1;
     }
-    download->done = true;
-    return blobs_take(download->path, digest, err);
+    bool again = download->pieced;
+    if (start_anew(download, err) < 0)
+        return -1;
+    error_set(err, ERROR_PROTOCOL, "what arrived as %s has another digest", digest);
+    error_hint(err, "try again; if it stays so, the registry's copy is damaged");
+    return again ? 0 : -1;
 }
 
 /* ---- progress ------------------------------------------------------------------------------ */
@@ -182,15 +182,19 @@ static void show(void *owner)
 static int judge(struct fetch *fetch, struct download *download, bool *asked, struct error *err)
 {
     struct transfer *transfer = &download->transfer;
-    cleanup_free char *what = xasprintf("the layer %.19s…", download->blob->digest);
+    cleanup_free char *what = xasprintf("its part %.19s…", download->blob->digest);
     /* 416: the registry has no more than we have. */
     if (!transfer->err.code && (transfer->status < 300 || transfer->status == 416)) {
         if (download->length == download->blob->size)
-            return finish_download(download, err) < 0 ? -1 : 1;
+            return finish_download(download, err);
         error_set(err, ERROR_PROTOCOL, "%s ended after %llu of %llu bytes", what,
                   (unsigned long long)download->length, (unsigned long long)download->blob->size);
         error_hint(err, "try again; what has arrived is kept");
         return 0;
+    }
+    if (transfer->err.code == ERROR_NO_SPACE) {
+        *err = transfer->err;
+        return error_hint(err, SPACE_HINT);
     }
     registry_explain(fetch->registry, transfer, what, err);
     if (!transfer->err.code && transfer->status == 401 && transfer->challenge) {
@@ -198,8 +202,7 @@ static int judge(struct fetch *fetch, struct download *download, bool *asked, st
         *asked = true;
         return again ? 0 : registry_authenticate(fetch->registry, transfer->challenge, err);
     }
-    bool passing = transfer->err.code ? err->code != ERROR_NO_SPACE && err->code != ERROR_DENIED
-                                      : transfer->status >= 500;
+    bool passing = transfer->err.code ? err->code != ERROR_DENIED : transfer->status >= 500;
     return passing ? 0 : -1;
 }
 
@@ -232,6 +235,7 @@ static int try_once(struct fetch *fetch, size_t *left, struct error *err)
         transfer_reset(&download->transfer);
         registry_prepare(fetch->registry, path, NULL, &download->transfer);
         download->transfer.offset = download->length;
+        download->pieced = download->length > 0;
         download->transfer.limit = download->blob->size - download->length;
         /* A part may be whole already; nothing is asked for then. */
         if (download->length < download->blob->size || download->blob->size == 0)
@@ -281,7 +285,7 @@ static int check_space(const struct fetch *fetch, struct error *err)
     error_set(err, ERROR_NO_SPACE, "its layers need %llu MB, %s has %llu MB left",
               (unsigned long long)(missing >> 20) + 1, home_folder(),
               (unsigned long long)(free_bytes >> 20));
-    return error_hint(err, "free some space (msb rmi), or set MSB_HOME to a folder elsewhere");
+    return error_hint(err, SPACE_HINT);
 }
 
 static int compare(const void *left, const void *right)
@@ -322,8 +326,10 @@ int fetch_blobs(struct registry *registry, const char *title, const struct descr
         result = try_all(&fetch, err);
         progress_end(result == 0);
     }
+    /* On a full disk, what could be resumed is in the way. */
+    bool keep = result == 0 || err->code != ERROR_NO_SPACE;
     for (size_t i = 0; i < fetch.count; i++)
-        close_download(&fetch.downloads[i]);
+        close_download(&fetch.downloads[i], keep);
     free(fetch.downloads);
     return result;
 }

@@ -9,12 +9,13 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/home.h"
+#include "base/json_text.h"
 #include "base/mem.h"
 #include "base/progress.h"
 #include "image/oci/archive.h"
 #include "image/oci/blobs.h"
+#include "image/oci/import_internal.h"
 #include "image/oci/install.h"
-#include "image/oci/tree.h"
 #include "image/oci/unpack.h"
 #include "image/recipes.h"
 #include "image/reference.h"
@@ -22,21 +23,7 @@
 #include "image/userns.h"
 
 #define LISTS_MAX 4 /* lists in lists */
-
-struct import {
-    struct tree folder; /* the layout, resolved within itself */
-    const char *tag;
-    char *name;
-    struct buf manifest_text;
-    struct manifest manifest;
-};
-
-static inline void json_unref_at(json_t **value)
-{
-    json_decref(*value);
-}
-
-#define cleanup_json __attribute__((cleanup(json_unref_at)))
+#define NAMES_SHOWN 8
 
 /* ---- files of the archive ------------------------------------------------------------------ */
 
@@ -60,7 +47,7 @@ static int read_small(const struct import *import, const char *path, struct buf 
     return file_read(place, MANIFEST_MAX, text, err);
 }
 
-static json_t *read_json(const struct import *import, const char *path, struct error *err)
+json_t *import_read_json(const struct import *import, const char *path, struct error *err)
 {
     cleanup_buf struct buf text = {0};
     if (read_small(import, path, &text, err) < 0)
@@ -71,9 +58,8 @@ static json_t *read_json(const struct import *import, const char *path, struct e
     return root;
 }
 
-/* Copies first and looks then: what is in the archive could change meanwhile. *digest is what it
- * has to be, or NULL to be told. */
-static int take_blob(const struct import *import, const char *path, char **digest, uint64_t *size,
+/* Copies first and looks then: what is in the archive could change meanwhile. */
+int import_take_blob(const struct import *import, const char *path, char **digest, uint64_t *size,
                      struct error *err)
 {
     struct stat status = {0};
@@ -104,6 +90,28 @@ static int take_blob(const struct import *import, const char *path, char **diges
     return 0;
 }
 
+int import_refuse_several(const json_t *list, const char *(*name_of)(const json_t *entry),
+                          struct error *err)
+{
+    cleanup_buf struct buf names = {0};
+    for (size_t i = 0; i < json_array_size(list) && i < NAMES_SHOWN; i++) {
+        const char *name = name_of(json_array_get(list, i));
+        buf_printf(&names, "%s%.60s", i ? ", " : "", name ? name : "one without a name");
+    }
+    cleanup_free char *shown = xstrdup(buf_text(&names));
+    json_text_clean(shown);
+    error_set(err, ERROR_INVALID, "it has several images");
+    return error_hint(err, "choose one with --tag: %s", shown);
+}
+
+int import_refuse_tag(const struct import *import, struct error *err)
+{
+    if (!import->tag)
+        return error_set(err, ERROR_NOT_FOUND, "it has no image");
+    error_set(err, ERROR_NOT_FOUND, "it has no image with the tag %.100s", import->tag);
+    return error_hint(err, "leave --tag out to be told which there are");
+}
+
 /* ---- the layout of OCI --------------------------------------------------------------------- */
 
 static char *layout_path(const char *digest)
@@ -116,21 +124,27 @@ static const char *annotation(const json_t *entry, const char *key)
     return json_string_value(json_object_get(json_object_get(entry, "annotations"), key));
 }
 
+static const char *layout_name(const json_t *entry)
+{
+    return annotation(entry, "org.opencontainers.image.ref.name");
+}
+
 /* With a tag, the index is reduced to the entry that has it. */
 static int choose_tag(struct import *import, json_t *index, struct error *err)
 {
     json_t *list = json_object_get(index, "manifests");
     for (size_t i = json_array_size(list); import->tag && i-- > 0;) {
-        const char *name = annotation(json_array_get(list, i), "org.opencontainers.image.ref.name");
+        const char *name = layout_name(json_array_get(list, i));
         if (!name || strcmp(name, import->tag) != 0)
             json_array_remove(list, i);
     }
-    if (json_array_size(list) == 0)
-        return error_set(err, ERROR_NOT_FOUND, "it has no image%s%.100s",
-                         import->tag ? " with the tag " : "", import->tag ? import->tag : "");
     const json_t *first = json_array_get(list, 0);
+    if (!first)
+        return import_refuse_tag(import, err);
+    if (json_array_size(list) > 1 && !json_object_get(first, "platform"))
+        return import_refuse_several(list, layout_name, err);
     const char *full = annotation(first, "io.containerd.image.name");
-    const char *short_name = annotation(first, "org.opencontainers.image.ref.name");
+    const char *short_name = layout_name(first);
     if (!import->name && full)
         import->name = xstrdup(full);
     else if (!import->name && short_name && strchr(short_name, '/'))
@@ -175,7 +189,7 @@ static int take_described(const struct import *import, struct descriptor *blob, 
     cleanup_free char *path = layout_path(blob->digest);
     if (blobs_have(blob->digest, blob->size))
         return 0;
-    int result = take_blob(import, path, &blob->digest, &size, err);
+    int result = import_take_blob(import, path, &blob->digest, &size, err);
     if (result == 0 && size != blob->size)
         return error_set(err, ERROR_INVALID, "its file %.80s has another size", path);
     return result;
@@ -183,7 +197,7 @@ static int take_described(const struct import *import, struct descriptor *blob, 
 
 static int import_layout(struct import *import, struct error *err)
 {
-    cleanup_json json_t *index = read_json(import, "index.json", err);
+    json_auto_t *index = import_read_json(import, "index.json", err);
     if (!index)
         return -1;
     int result = choose_tag(import, index, err);
@@ -199,81 +213,6 @@ static int import_layout(struct import *import, struct error *err)
         result = take_described(import, &import->manifest.layers[i], err);
     }
     return result;
-}
-
-/* ---- docker's archives --------------------------------------------------------------------- */
-
-/* They do not say how a layer is compressed; its first bytes do. */
-static const char *layer_type(const char *digest)
-{
-    uint8_t first[4] = {0};
-    cleanup_free char *path = blobs_path(digest);
-    cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && read(fd, first, sizeof first) == sizeof first) {
-        if (first[0] == 0x1f && first[1] == 0x8b)
-            return "application/vnd.oci.image.layer.v1.tar+gzip";
-        if (memcmp(first, "\x28\xb5\x2f\xfd", 4) == 0)
-            return "application/vnd.oci.image.layer.v1.tar+zstd";
-    }
-    return "application/vnd.oci.image.layer.v1.tar";
-}
-
-/* A descriptor for a file of the archive; NULL when it cannot be had. */
-static json_t *describe_file(const struct import *import, const char *path, bool is_layer,
-                             struct error *err)
-{
-    uint64_t size;
-    cleanup_free char *digest = NULL;
-    if (!path) {
-        error_set(err, ERROR_INVALID, "its manifest.json names no files");
-        return NULL;
-    }
-    if (take_blob(import, path, &digest, &size, err) < 0)
-        return NULL;
-    return json_pack("{s:s, s:s, s:I}", "mediaType",
-                     is_layer ? layer_type(digest) : "application/vnd.oci.image.config.v1+json",
-                     "digest", digest, "size", (json_int_t)size);
-}
-
-static int describe_layers(const struct import *import, const json_t *list, json_t *layers,
-                           struct error *err)
-{
-    size_t count = json_array_size(list);
-    if (!json_is_array(list) || count > LAYERS_MAX)
-        return error_set(err, ERROR_INVALID, "its manifest.json has no layers, or too many");
-    for (size_t i = 0; i < count; i++) {
-        progress_detail("layer %zu of %zu", i + 1, count);
-        json_t *layer =
-            describe_file(import, json_string_value(json_array_get(list, i)), true, err);
-        if (!layer)
-            return -1;
-        json_array_append_new(layers, layer);
-    }
-    return 0;
-}
-
-static int import_docker(struct import *import, struct error *err)
-{
-    cleanup_json json_t *root = read_json(import, "manifest.json", err);
-    const json_t *entry = json_array_get(root, 0);
-    if (!root)
-        return -1;
-    const char *name = json_string_value(json_array_get(json_object_get(entry, "RepoTags"), 0));
-    if (!import->name && name)
-        import->name = xstrdup(name);
-    cleanup_json json_t *layers = json_array();
-    cleanup_json json_t *config =
-        describe_file(import, json_string_value(json_object_get(entry, "Config")), false, err);
-    int result =
-        config ? describe_layers(import, json_object_get(entry, "Layers"), layers, err) : -1;
-    if (result < 0)
-        return result;
-    cleanup_json json_t *manifest =
-        json_pack("{s:i, s:s, s:O, s:O}", "schemaVersion", 2, "mediaType",
-                  "application/vnd.oci.image.manifest.v1+json", "config", config, "layers", layers);
-    cleanup_free char *text = json_dumps(manifest, JSON_COMPACT);
-    buf_append_text(&import->manifest_text, text);
-    return manifest_parse(text, strlen(text), &import->manifest, err);
 }
 
 /* ---- all together -------------------------------------------------------------------------- */

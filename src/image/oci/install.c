@@ -18,7 +18,6 @@
 #define LAYERS_AT 2 /* in the list of blobs, after the manifest and the configuration */
 #define EMPTIED "dev|proc|sys|run"
 #define USUAL_COMPRESSION 6
-#define SPACE_HINT "free some space (msb rmi), or set MSB_HOME to a folder on another disk"
 
 static char **list_blobs(const struct buf *manifest_text, const struct manifest *manifest)
 {
@@ -135,16 +134,27 @@ static int unpack_image(struct image *image, struct error *err)
     return result < 0 && err->code == ERROR_NO_SPACE ? error_hint(err, SPACE_HINT) : result;
 }
 
+static int read_config(const struct manifest *manifest, struct image *image, struct error *err)
+{
+    cleanup_buf struct buf text = {0};
+    cleanup_free char *path = blobs_path(manifest->config.digest);
+    int result = file_read(path, CONFIG_MAX, &text, err);
+    return result < 0 ? result : manifest_config(buf_data(&text), buf_length(&text), image, err);
+}
+
+int install_check(const struct manifest *manifest, struct error *err)
+{
+    struct image image = {0};
+    int result = read_config(manifest, &image, err);
+    image_release(&image);
+    return result;
+}
+
 int install_image(const char *reference, const struct buf *manifest_text,
                   const struct manifest *manifest, struct error *err)
 {
     struct image image;
-    cleanup_buf struct buf config = {0};
-    cleanup_free char *config_path = blobs_path(manifest->config.digest);
-    int result = file_read(config_path, CONFIG_MAX, &config, err);
-    if (result < 0)
-        return result;
-    result = manifest_config(buf_data(&config), buf_length(&config), &image, err);
+    int result = read_config(manifest, &image, err);
     if (result < 0)
         return result;
     image.reference = xstrdup(reference);

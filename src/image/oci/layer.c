@@ -15,11 +15,13 @@
 #include "base/mem.h"
 
 #define CHUNK ((size_t)1 << 20)
+#define REPAIR_HINT "whoever publishes the image has to repair it"
 #define HIDES ".wh."
 #define HIDES_ALL ".wh..wh..opq"
 #define HIDES_OTHER ".wh..wh."
 #define ATTRIBUTES_MAX 64
 #define ATTRIBUTE_BYTES_MAX 65536
+#define FOLDER_BYTES_MAX ((size_t)64 << 20)
 
 /* A folder's time is set when nothing is put into it any more. */
 struct folder_time {
@@ -33,7 +35,7 @@ struct application {
     struct archive *archive;
     struct archive_entry *entry;
     struct folder_time *folders;
-    size_t folder_count, folder_capacity;
+    size_t folder_count, folder_capacity, folder_bytes;
 };
 
 static int broken(struct application *work, struct error *err)
@@ -41,7 +43,7 @@ static int broken(struct application *work, struct error *err)
     const char *reason = archive_error_string(work->archive);
     error_set(err, ERROR_PROTOCOL, "a layer is broken: %.300s", reason ? reason : "unknown format");
     json_text_clean(err->message);
-    return error_hint(err, "whoever publishes the image has to repair it");
+    return error_hint(err, REPAIR_HINT);
 }
 
 static struct timespec time_of(struct archive_entry *entry)
@@ -107,6 +109,20 @@ static int set_all(struct application *work, int fd, struct error *err)
 
 /* ---- kinds of entries ---------------------------------------------------------------------- */
 
+/* An archive that only wants our memory gets no more; its folders have other times then. */
+static void note_folder(struct application *work, const char *path)
+{
+    work->folder_bytes += strlen(path);
+    if (work->folder_bytes > FOLDER_BYTES_MAX)
+        return;
+    if (work->folder_count == work->folder_capacity) {
+        work->folder_capacity = work->folder_capacity ? work->folder_capacity * 2 : 64;
+        work->folders = xrealloc(work->folders, work->folder_capacity * sizeof *work->folders);
+    }
+    work->folders[work->folder_count++] =
+        (struct folder_time){.path = xstrdup(path), .time = time_of(work->entry)};
+}
+
 static int put_folder(struct application *work, const char *path, const char *name,
                       struct error *err)
 {
@@ -124,12 +140,7 @@ static int put_folder(struct application *work, const char *path, const char *na
     cleanup_fd int fd = openat(tree->parent, at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return error_errno(err, errno, "cannot open folder %.300s", path);
-    if (work->folder_count == work->folder_capacity) {
-        work->folder_capacity = work->folder_capacity ? work->folder_capacity * 2 : 64;
-        work->folders = xrealloc(work->folders, work->folder_capacity * sizeof *work->folders);
-    }
-    work->folders[work->folder_count++] =
-        (struct folder_time){.path = xstrdup(path[0] ? path : "."), .time = time_of(work->entry)};
+    note_folder(work, path[0] ? path : ".");
     return set_all(work, fd, err);
 }
 
@@ -289,7 +300,7 @@ static int take_entries(struct application *work, struct error *err)
             return broken(work, err);
         if (take_entry(work, err) < 0) {
             json_text_clean(err->message);
-            return -1;
+            return err->code == ERROR_INVALID ? error_hint(err, REPAIR_HINT) : -1;
         }
     }
 }

@@ -15,7 +15,7 @@ struct layer_budget {
     uint64_t entries;
 };
 
-#define LAYER_BUDGET ((struct layer_budget){.bytes = (uint64_t)64 << 30, .entries = 4000000})
+#define LAYER_BUDGET ((struct layer_budget){.bytes = (uint64_t)64 << 30, .entries = 2000000})
 
 /* Reads the archive from the descriptor. Afterwards the tree is ready for the next layer. */
 int layer_apply(struct tree *tree, int archive, struct layer_budget *budget, struct error *err);

@@ -15,13 +15,6 @@
 #define INDEX_TYPE "application/vnd.oci.image.index.v1+json"
 #define DOCKER_LIST_TYPE "application/vnd.docker.distribution.manifest.list.v2+json"
 
-static inline void json_unref_at(json_t **value)
-{
-    json_decref(*value);
-}
-
-#define cleanup_json __attribute__((cleanup(json_unref_at)))
-
 const char *manifest_architecture(void)
 {
 #if defined __x86_64__
@@ -39,15 +32,16 @@ static const char *text_at(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-static json_t *parse(const void *text, size_t length, struct error *err)
+static json_t *parse(const void *text, size_t length, const char *what, struct error *err)
 {
     json_error_t place;
     json_t *root = json_loadb(text, length, 0, &place);
     if (json_is_object(root))
         return root;
     json_text_clean(place.text);
-    error_set(err, ERROR_PROTOCOL, "it is no JSON object%s%s", root ? "" : ": ",
+    error_set(err, ERROR_PROTOCOL, "its %s is no JSON object%s%s", what, root ? "" : ": ",
               root ? "" : place.text);
+    error_hint(err, "check the name; whoever publishes the image may have to repair it");
     json_decref(root);
     return NULL;
 }
@@ -92,7 +86,7 @@ static int refuse_list(const json_t *list, struct error *err)
 int manifest_choose(const void *text, size_t length, struct descriptor *chosen, struct error *err)
 {
     *chosen = (struct descriptor){0};
-    cleanup_json json_t *root = parse(text, length, err);
+    json_auto_t *root = parse(text, length, "manifest", err);
     if (!root)
         return -1;
     const json_t *list = json_object_get(root, "manifests");
@@ -156,7 +150,7 @@ static int take_layers(const json_t *list, struct manifest *manifest, struct err
 int manifest_parse(const void *text, size_t length, struct manifest *manifest, struct error *err)
 {
     *manifest = (struct manifest){0};
-    cleanup_json json_t *root = parse(text, length, err);
+    json_auto_t *root = parse(text, length, "manifest", err);
     if (!root)
         return -1;
     if (json_integer_value(json_object_get(root, "schemaVersion")) != 2) {
@@ -217,9 +211,9 @@ static int check_platform(const json_t *root, struct error *err)
 int manifest_config(const void *text, size_t length, struct image *image, struct error *err)
 {
     *image = (struct image){0};
-    cleanup_json json_t *root = parse(text, length, err);
+    json_auto_t *root = parse(text, length, "configuration", err);
     if (!root)
-        return error_wrap(err, "its configuration cannot be read");
+        return -1;
     const json_t *config = json_object_get(root, "config");
     const char *user = text_at(config, "User"), *workdir = text_at(config, "WorkingDir");
     int result = check_platform(root, err);

@@ -41,20 +41,32 @@ static bool is_current(const char *reference, const struct buf *manifest)
     return same;
 }
 
-static int get_blobs(struct registry *registry, const char *reference,
-                     const struct manifest *manifest, struct error *err)
+/* There is no use in the layers of an image that cannot run here. */
+static int get_config(struct registry *registry, const char *title, const struct manifest *manifest,
+                      struct error *err)
+{
+    int result = fetch_blobs(registry, title, &manifest->config, 1, err);
+    return result < 0 ? result : install_check(manifest, err);
+}
+
+/* *leftovers: what has arrived is of no use any more. */
+static int pull_parts(struct registry *registry, const char *reference, const struct buf *text,
+                      const struct manifest *manifest, bool *leftovers, struct error *err)
 {
     cleanup_free char *title = xasprintf("Pulling %s", reference);
-    struct descriptor *all = xcalloc(manifest->layer_count + 1, sizeof *all);
-    all[0] = manifest->config;
-    memcpy(all + 1, manifest->layers, manifest->layer_count * sizeof *all);
-    int result = fetch_blobs(registry, title, all, manifest->layer_count + 1, err);
-    free(all);
+    int result = get_config(registry, title, manifest, err);
+    *leftovers = result < 0;
+    if (result == 0)
+        result = fetch_blobs(registry, title, manifest->layers, manifest->layer_count, err);
+    if (result < 0)
+        return result;
+    result = install_image(reference, text, manifest, err);
+    *leftovers = result == 0 || err->code != ERROR_CANCELLED;
     return result;
 }
 
 static int pull_from(struct registry *registry, const char *reference, const char *version,
-                     bool *changed, struct error *err)
+                     bool *changed, bool *leftovers, struct error *err)
 {
     struct manifest manifest;
     cleanup_buf struct buf text = {0};
@@ -65,28 +77,25 @@ static int pull_from(struct registry *registry, const char *reference, const cha
     result = manifest_parse(buf_data(&text), buf_length(&text), &manifest, err);
     if (result < 0)
         return result;
-    result = get_blobs(registry, reference, &manifest, err);
-    if (result == 0)
-        result = install_image(reference, &text, &manifest, err);
+    result = pull_parts(registry, reference, &text, &manifest, leftovers, err);
     manifest_release(&manifest);
     return result;
 }
 
 int pull_image(const char *reference, bool insecure, bool *changed, struct error *err)
 {
+    bool leftovers = false;
     cleanup_fd int held = blobs_hold(err);
     if (held < 0)
         return held;
     struct registry registry;
     struct reference parts = reference_split(reference);
     registry_open(&registry, &parts, insecure);
-    int result = pull_from(&registry, reference, parts.version, changed, err);
+    int result = pull_from(&registry, reference, parts.version, changed, &leftovers, err);
     registry_close(&registry);
     reference_release(&parts);
     fd_close(steal_fd(&held));
-    if (result < 0)
-        return error_wrap(err, "cannot pull %s", reference);
-    if (*changed)
+    if (leftovers)
         blobs_collect();
-    return 0;
+    return result < 0 ? error_wrap(err, "cannot pull %s", reference) : 0;
 }

@@ -136,6 +136,10 @@ int registry_explain(const struct registry *registry, const struct transfer *tra
     if (transfer->err.code) {
         *err = transfer->err;
         error_wrap(err, "cannot get %s from the registry %s", what, registry->name);
+        if (err->code == ERROR_DENIED)
+            return error_hint(err,
+                              "if you trust it, add its authority to the system's certificates "
+                              "(update-ca-certificates) or name the file in SSL_CERT_FILE");
         if (registry->plain || err->code == ERROR_UNAVAILABLE)
             return error_hint(err, "check the network and the name of the registry");
         return error_hint(err,
@@ -219,8 +223,10 @@ int registry_check_login(struct registry *registry, const struct credentials *cr
         registry_prepare(registry, "", NULL, &transfer);
         if (result == 0)
             result = transfers_run(list, 1, NULL, NULL, err);
+        else
+            transfer.status = err->code == ERROR_DENIED ? 401 : 0;
     }
-    if (result == 0 && !transfer.err.code && transfer.status == 401)
+    if (transfer.status == 401 && !transfer.err.code)
         result = error_set(err, ERROR_DENIED, "the registry %s refuses this name or password",
                            registry->name);
     else if (result == 0 && (transfer.err.code || transfer.status >= 300))

@@ -4,6 +4,7 @@
 
 #include "base/cancel.h"
 #include "base/mem.h"
+#include "image/oci/challenge.h"
 #include "image/oci/curl.h"
 
 #define AT_ONCE 4L
@@ -56,6 +57,16 @@ static size_t on_bytes(char *bytes, size_t one, size_t length, void *owner)
     return result < 0 ? 0 : length;
 }
 
+/* Those of the system, or those named as OpenSSL and other clients of registries have it. */
+static void set_authorities(struct visit *visit)
+{
+    const char *file = getenv("SSL_CERT_FILE"), *folder = getenv("SSL_CERT_DIR");
+    if (file && *file)
+        visit->curl->easy_setopt(visit->handle, CURLOPT_CAINFO, file);
+    if (folder && *folder)
+        visit->curl->easy_setopt(visit->handle, CURLOPT_CAPATH, folder);
+}
+
 static void set_options(struct visit *visit)
 {
     const struct curl_library *curl = visit->curl;
@@ -80,8 +91,11 @@ static void set_options(struct visit *visit)
     curl->easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_bytes);
     curl->easy_setopt(handle, CURLOPT_WRITEDATA, visit);
     curl->easy_setopt(handle, CURLOPT_PRIVATE, visit);
+    /* Not curl's own way to resume, which fails when the server sends everything again. */
+    cleanup_free char *range = xasprintf("%llu-", (unsigned long long)transfer->offset);
     if (transfer->offset > 0)
-        curl->easy_setopt(handle, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)transfer->offset);
+        curl->easy_setopt(handle, CURLOPT_RANGE, range);
+    set_authorities(visit);
 }
 
 static enum error_code code_of(CURLcode code)
@@ -93,6 +107,9 @@ static enum error_code code_of(CURLcode code)
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_CONNECT:
         return ERROR_UNAVAILABLE;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+        return ERROR_DENIED;
     case CURLE_PARTIAL_FILE:
     case CURLE_HTTP2_STREAM:
         return ERROR_PROTOCOL;
@@ -101,20 +118,47 @@ static enum error_code code_of(CURLcode code)
     }
 }
 
+static bool came_from(const char *address, const char *url)
+{
+    size_t scheme = strcspn(url, ":") + strlen("://");
+    size_t origin = scheme + strcspn(url + scheme, "/");
+    return strncmp(address, url, origin) == 0 && (address[origin] == '/' || !address[origin]);
+}
+
+/* Of several, the first that can be met. Another host, where a redirect led, may ask for nothing:
+ * it would be told the password. */
+static void note_challenge(struct visit *visit)
+{
+    struct transfer *transfer = visit->transfer;
+    const char *address = NULL;
+    struct curl_header *header;
+    visit->curl->easy_getinfo(visit->handle, CURLINFO_EFFECTIVE_URL, &address);
+    if (!address || !came_from(address, transfer->url))
+        return;
+    for (size_t i = 0; visit->curl->easy_header(visit->handle, "WWW-Authenticate", i, CURLH_HEADER,
+                                                -1, &header) == CURLHE_OK;
+         i++) {
+        bool usable = challenge_is_known(header->value);
+        if (transfer->challenge && !usable)
+            continue;
+        free(transfer->challenge);
+        transfer->challenge = xstrdup(header->value);
+        if (usable)
+            return;
+    }
+}
+
 static void note_end(struct visit *visit, CURLcode code)
 {
     struct transfer *transfer = visit->transfer;
-    struct curl_header *header;
     visit->curl->easy_getinfo(visit->handle, CURLINFO_RESPONSE_CODE, &transfer->status);
-    /* curl takes a refused range for a failure; for us it is a status. */
-    if (code == CURLE_RANGE_ERROR || transfer->status == 416)
+    /* A refused range says enough, whatever else is wrong with the answer. */
+    if (transfer->status == 416)
         code = CURLE_OK;
     if (code != CURLE_OK && transfer->err.code == ERROR_NONE)
         error_set(&transfer->err, code_of(code), "%s",
                   visit->reason[0] ? visit->reason : visit->curl->easy_strerror(code));
-    if (visit->curl->easy_header(visit->handle, "WWW-Authenticate", 0, CURLH_HEADER, -1, &header) ==
-        CURLHE_OK)
-        transfer->challenge = xstrdup(header->value);
+    note_challenge(visit);
 }
 
 static void take_ends(const struct curl_library *curl, CURLM *multi)

@@ -1,6 +1,7 @@
 /*
  * Downloads over HTTP, several at once. Redirects are followed, but Authorization goes to the first
- * host only. Proxies and the store of certificates are the system's.
+ * host only. Proxies and the store of certificates are the system's, or those that SSL_CERT_FILE
+ * and SSL_CERT_DIR name.
  */
 #pragma once
 
@@ -26,7 +27,7 @@ struct transfer {
     /* How it ended: a failure to get an answer, or a status, whatever it is. */
     struct error err; /* code 0: there was an answer */
     long status;
-    char *challenge;    /* WWW-Authenticate */
+    char *challenge;    /* WWW-Authenticate, of the first host only */
     struct buf message; /* the first bytes of the body of other statuses */
     uint64_t received;
 };
