@@ -210,6 +210,7 @@ const struct command exe_command = {
     .alias = "x",
     .summary = "run a command or code in a fresh sandbox",
     .usage = "exe IMAGE [OPTIONS] [-- COMMAND…]",
+    .argument = ARGUMENT_IMAGE,
     .description =
         "Starts a sandbox from IMAGE (python and node are built here; any other, such as\n"
         "alpine:3.20, comes from its registry), runs COMMAND in it and removes it again. The "

@@ -30,6 +30,7 @@ const struct command rmi_command = {
     .name = "rmi",
     .summary = "remove images",
     .usage = "rmi IMAGE…",
+    .argument = ARGUMENT_IMAGE,
     .description =
         "Forgets images, and frees their files and layers unless another image needs them.\n"
         "Sandboxes that run go on.",

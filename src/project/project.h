@@ -49,6 +49,9 @@ void project_free_sandbox(struct project_sandbox *sandbox);
 /* NULL: there is none of that name. */
 const struct project_sandbox *project_sandbox(const struct project *project, const char *name,
                                               struct error *err);
+/* Puts its place in the file in front of the error. */
+int project_wrong(const struct project *project, const struct project_sandbox *sandbox,
+                  struct error *err);
 /* The text of a script, or NULL. */
 const char *project_script(const struct project_sandbox *sandbox, const char *name);
 
