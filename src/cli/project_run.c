@@ -220,8 +220,7 @@ static char **choose_shell(struct task *task, struct error *err)
     (void)err;
     char **command = NULL;
     strv_append(&command, xstrdup(task->sandbox->shell ? task->sandbox->shell : "sh"));
-    for (char *const *at = task->wish.args; at && *at; at++)
-        strv_append(&command, xstrdup(*at));
+    strv_append_all(&command, task->wish.args);
     return command;
 }
 
