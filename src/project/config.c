@@ -61,13 +61,6 @@ static int add_env_file(const struct project *project, const char *name,
     return 0;
 }
 
-/* "80" leads the same port of the host there. */
-static int add_port(struct sandbox_config *config, const char *text, struct error *err)
-{
-    cleanup_free char *pair = strchr(text, ':') ? NULL : xasprintf("%s:%s", text, text);
-    return sandbox_config_add_port(config, pair ? pair : text, err);
-}
-
 static int add_volume(const struct project *project, const char *text,
                       struct sandbox_config *config, struct error *err)
 {
@@ -84,7 +77,7 @@ static int add_lists(const struct project *project, const struct project_sandbox
     for (size_t i = 0; result == 0 && sandbox->envs && sandbox->envs[i]; i++)
         result = sandbox_config_add_env(config, sandbox->envs[i], err);
     for (size_t i = 0; result == 0 && sandbox->ports && sandbox->ports[i]; i++)
-        result = add_port(config, sandbox->ports[i], err);
+        result = project_add_port(config, sandbox->ports[i], err);
     for (size_t i = 0; result == 0 && sandbox->volumes && sandbox->volumes[i]; i++)
         result = add_volume(project, sandbox->volumes[i], config, err);
     return result;

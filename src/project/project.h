@@ -67,6 +67,8 @@ char *project_namespace(const struct project *project);
 int project_config(const struct project *project, const struct project_sandbox *sandbox,
                    struct sandbox_config *config, struct error *err);
 
+/* HOST:GUEST, or one number for both. */
+int project_add_port(struct sandbox_config *config, const char *text, struct error *err);
 /* The ports of others of its groups; for project_config. */
 int project_add_peers(const struct project *project, const struct project_sandbox *sandbox,
                       struct sandbox_config *config, struct error *err);
