@@ -142,8 +142,8 @@ check:
 	@$(MAKE) --no-print-directory $(JOBS) all library $(UNIT) $(BUILD)/tests/mcp-fixture
 	@BUILD=$(BUILD) tests/run
 
-# Hostile bytes for both sides of the agent protocol, the proxy, the server and images, FUZZ_SECONDS
-# long each.
+# Hostile bytes for both sides of the agent protocol, the proxy, the server, images and Sandboxfiles,
+# FUZZ_SECONDS long each.
 FUZZ_SECONDS = 60
 FUZZ_HOST    = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/sandbox/,client.c collect.c \
                egress_policy.c link.c proxy_request.c records.c writer.c)
@@ -159,8 +159,10 @@ FUZZ_agent   = $(wildcard src/base/*.c src/proto/*.c) $(addprefix src/agent/,acc
 FUZZ_layer   = $(wildcard src/base/*.c) $(addprefix src/image/oci/,layer.c marks.c tree.c)
 FUZZ_manifest = $(wildcard src/base/*.c) src/image/store.c \
                $(addprefix src/image/oci/,challenge.c manifest.c)
+FUZZ_sandboxfile = $(wildcard src/base/*.c) $(addprefix src/project/,edit.c load.c order.c yaml.c) \
+               $(addprefix src/sandbox/,config.c config_network.c egress_policy.c)
 fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http fuzz-multipart fuzz-websocket fuzz-response \
-      fuzz-layer fuzz-manifest
+      fuzz-layer fuzz-manifest fuzz-sandboxfile
 fuzz-%:
 	@tools/install-packages clang libclang-rt-14-dev
 	@mkdir -p build/fuzz/corpus-$*

@@ -265,7 +265,7 @@ static int build_kept_root(struct error *err)
 {
     static const struct mount_point points[] = {
         {"/dev/" IMAGE, STAGE "/lower", "erofs", MS_RDONLY | MS_NOATIME, NULL},
-        {"/dev/" KEPT, STAGE "/disk", "ext4", MS_NOATIME, NULL},
+        {"/dev/" KEPT, STAGE "/disk", "ext4", MS_NOATIME, "noinit_itable"},
     };
     static const struct mount_point root[] = {
         {"root", STAGE "/root", "overlay", MS_NOATIME,

@@ -57,6 +57,12 @@ char *xasprintf(const char *format, ...)
     return text;
 }
 
+void strv_append_all(char ***list, char *const *more)
+{
+    for (; more && *more; more++)
+        strv_append(list, xstrdup(*more));
+}
+
 size_t strv_length(char *const *list)
 {
     size_t length = 0;

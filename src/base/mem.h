@@ -19,6 +19,8 @@ char *xvasprintf(const char *format, va_list args) __attribute__((format(printf,
 
 /* A NULL-terminated list of strings that owns its strings. A NULL list is an empty one. */
 void strv_append(char ***list, char *owned_text);
+/* Copies; `more` may be NULL. */
+void strv_append_all(char ***list, char *const *more);
 size_t strv_length(char *const *list);
 bool strv_contains(char *const *list, const char *text);
 void strv_free(char **list);

@@ -40,6 +40,9 @@ enum argument_kind {
     ARGUMENT_OTHER,
     ARGUMENT_PROJECT, /* sandboxes of the project */
     ARGUMENT_SANDBOX, /* sandboxes that run */
+    ARGUMENT_KEPT,    /* sandboxes whose files are kept */
+    ARGUMENT_SNAPSHOT,
+    ARGUMENT_IMAGE,
 };
 
 struct command {
@@ -68,8 +71,9 @@ extern const struct command init_command, add_command, remove_command, list_comm
     down_command, apply_command, status_command, run_command, shell_command, log_command,
     clean_command, install_command, uninstall_command, exe_command, exec_command, ps_command,
     stop_command, pause_command, resume_command, fork_command, snapshot_command, snapshots_command,
-    restore_command, contexts_command, metrics_command, packages_command, prepare_command,
-    pull_command, images_command, rmi_command, image_inspect_command, image_import_command,
-    image_export_command, login_command, logout_command, doctor_command, completion_command,
-    version_command, server_start_command, server_stop_command, server_status_command,
-    server_log_command, server_keygen_command, server_launcher_command, unpack_command, mcp_command;
+    restore_command, kept_command, contexts_command, metrics_command, packages_command,
+    prepare_command, pull_command, images_command, rmi_command, image_inspect_command,
+    image_import_command, image_export_command, login_command, logout_command, doctor_command,
+    completion_command, version_command, server_start_command, server_stop_command,
+    server_status_command, server_log_command, server_keygen_command, server_launcher_command,
+    unpack_command, mcp_command;

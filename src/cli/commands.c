@@ -10,7 +10,7 @@ const struct command *const commands[] = {
     /* sandboxes */
     &exe_command, &exec_command, &ps_command, &stop_command,
     &pause_command, &resume_command, &fork_command, &snapshot_command, &snapshots_command,
-    &restore_command, &contexts_command, &metrics_command, &packages_command,
+    &restore_command, &kept_command, &contexts_command, &metrics_command, &packages_command,
     /* images */
     &prepare_command, &pull_command, &images_command, &rmi_command, &image_inspect_command,
     &image_import_command, &image_export_command, &login_command, &logout_command,

@@ -4,9 +4,13 @@
 
 #include "cli/commands.h"
 
-/* Names that the shell gets from msb itself. */
-#define PROJECT_NAMES "msb list 2>/dev/null | awk 'NR > 1 { print $1 }'"
-#define SANDBOX_NAMES "msb ps 2>/dev/null | awk 'NR > 1 { print $1 }'"
+/* Which listing of msb has the names; files where there is none. */
+static const char *const listings[] = {
+    [ARGUMENT_PROJECT] = "list",       [ARGUMENT_SANDBOX] = "ps",   [ARGUMENT_KEPT] = "kept",
+    [ARGUMENT_SNAPSHOT] = "snapshots", [ARGUMENT_IMAGE] = "images",
+};
+#define LISTING_COUNT (sizeof listings / sizeof listings[0])
+#define NAMES_FORMAT "msb %s 2>/dev/null | awk 'NR > 1 { print $1 }'"
 
 static bool is_first_of_its_word(size_t i)
 {
@@ -53,10 +57,8 @@ static void print_bash_command(const struct command *command)
     for (const struct option *option = command->options; option && option->name; option++)
         printf(" --%s", option->name);
     printf("'\n");
-    if (command->argument == ARGUMENT_PROJECT)
-        printf("        names=$(%s)\n", PROJECT_NAMES);
-    if (command->argument == ARGUMENT_SANDBOX)
-        printf("        names=$(%s)\n", SANDBOX_NAMES);
+    if (listings[command->argument])
+        printf("        names=$(" NAMES_FORMAT ")\n", listings[command->argument]);
     printf("        ;;\n");
 }
 
@@ -139,10 +141,9 @@ static void print_zsh_command(const struct command *command)
     printf(")\n        _arguments '--help[explain it]'");
     for (const struct option *option = command->options; option && option->name; option++)
         print_zsh_option(option);
-    printf(" \\\n            '*:argument:%s'\n        ;;\n",
-           command->argument == ARGUMENT_PROJECT   ? "_msb_project"
-           : command->argument == ARGUMENT_SANDBOX ? "_msb_sandboxes"
-                                                   : "_files");
+    const char *listing = listings[command->argument];
+    printf(" \\\n            '*:argument:%s%s'\n        ;;\n", listing ? "_msb_names_" : "_files",
+           listing ? listing : "");
 }
 
 static void print_zsh_second(size_t i)
@@ -166,13 +167,15 @@ static void print_zsh_second(size_t i)
 static void print_zsh(void)
 {
     printf("#compdef msb\n"
-           "# zsh completion for msb, made by: msb completion zsh\n"
-           "_msb_project() { compadd -- ${(f)\"$(%s)\"} }\n"
-           "_msb_sandboxes() { compadd -- ${(f)\"$(%s)\"} }\n"
-           "_msb() {\n"
+           "# zsh completion for msb, made by: msb completion zsh\n");
+    for (size_t i = 0; i < LISTING_COUNT; i++) {
+        if (listings[i])
+            printf("_msb_names_%s() { compadd -- ${(f)\"$(" NAMES_FORMAT ")\"} }\n", listings[i],
+                   listings[i]);
+    }
+    printf("_msb() {\n"
            "    local command=$words[2]\n"
-           "    local -a known=(\n",
-           PROJECT_NAMES, SANDBOX_NAMES);
+           "    local -a known=(\n");
     for (size_t i = 0; commands[i]; i++) {
         if (!is_first_of_its_word(i))
             continue;

@@ -101,13 +101,24 @@ static void tell_weaknesses(const char *name)
         fprintf(stderr, "Less of a wall than root gets: %s.\n", text);
 }
 
+/* A script of an image is a program that it brings; "start" is its own command. For strv_free. */
+static char **choose_command(const struct image *image, const char *script, char *const *arguments)
+{
+    char **command = NULL;
+    if (script && strcmp(script, "start") == 0)
+        strv_append_all(&command, image->command);
+    else if (script)
+        strv_append(&command, xstrdup(script));
+    strv_append_all(&command, arguments);
+    return command;
+}
+
 static int run_in(const struct sandbox_config *config, const struct image *image,
-                  const struct arguments *arguments, struct timing *timing)
+                  char *const *command, struct timing *timing)
 {
     struct error err;
     struct work work;
-    if (work_build(&work, &options.work, arguments->command, image->command, config->language,
-                   &err) < 0)
+    if (work_build(&work, &options.work, command, image->command, config->language, &err) < 0)
         return report_error(&err, EXIT_USAGE);
     if (options.verbose)
         tell_weaknesses(config->engine);
@@ -128,15 +139,30 @@ static int run_in(const struct sandbox_config *config, const struct image *image
     return result;
 }
 
+static int check_words(const struct arguments *arguments, struct error *err)
+{
+    if (arguments->count != 1) {
+        error_set(err, ERROR_INVALID,
+                  arguments->count ? "msb exe takes one image" : "which image is to run?");
+        return error_hint(err, "msb exe microsandbox/python -- COMMAND…");
+    }
+    const char *tilde = strrchr(arguments->words[0], '~');
+    if (tilde && !tilde[1]) {
+        error_set(err, ERROR_INVALID, "which script of the image is to run?");
+        return error_hint(err, "msb exe IMAGE~SCRIPT, or no ~ for the image's own command");
+    }
+    return 0;
+}
+
 static int run(const struct arguments *arguments)
 {
     struct error err;
-    if (arguments->count != 1) {
-        error_set(&err, ERROR_INVALID,
-                  arguments->count ? "msb exe takes one image" : "which image is to run?");
-        error_hint(&err, "msb exe microsandbox/python -- COMMAND…");
+    if (check_words(arguments, &err) < 0)
         return report_error(&err, EXIT_USAGE);
-    }
+    cleanup_free char *reference = xstrdup(arguments->words[0]);
+    char *script = strrchr(reference, '~');
+    if (script)
+        *script++ = '\0';
     if (options.quiet)
         progress_silence();
     cancel_install();
@@ -148,12 +174,13 @@ static int run(const struct arguments *arguments)
     int result = fill_config(&config, &err);
     if (result < 0)
         result = report_error(&err, EXIT_USAGE);
-    else if (prepare(&config, arguments->words[0], &image, &err) < 0)
+    else if (prepare(&config, reference, &image, &err) < 0)
         result = report_error(&err, cancel_signal() ? 128 + cancel_signal() : EXIT_SANDBOX);
-    else {
-        timing_step(&timing, "image and template");
-        result = run_in(&config, &image, arguments, &timing);
-    }
+    timing_step(&timing, "image and template");
+    cleanup_strv char **command =
+        result == 0 ? choose_command(&image, script, arguments->command) : NULL;
+    if (result == 0)
+        result = run_in(&config, &image, command, &timing);
     image_release(&image);
     sandbox_config_free(&config);
     strv_free(options.env);
@@ -217,7 +244,8 @@ const struct command exe_command = {
     .name = "exe",
     .alias = "x",
     .summary = "run a command or code in a fresh sandbox",
-    .usage = "exe IMAGE [OPTIONS] [-- COMMAND…]",
+    .usage = "exe IMAGE[~SCRIPT] [OPTIONS] [-- COMMAND…]",
+    .argument = ARGUMENT_IMAGE,
     .description =
         "Starts a sandbox from IMAGE (python and node are built here; any other, such as\n"
         "alpine:3.20, comes from its registry), runs COMMAND in it and removes it again. The "
@@ -234,14 +262,17 @@ const struct command exe_command = {
         "\n"
         "stdin, stdout and stderr are passed through, and so is the exit code. When stdin and\n"
         "stdout are terminals, the command gets a terminal of its own. Without COMMAND the\n"
-        "image's own starts. The first run of an image builds or pulls it; later runs clone a\n"
-        "machine that is warm already.\n"
+        "image's own starts. With ~SCRIPT the program SCRIPT of the image starts, or the image's\n"
+        "own for ~start, and what is behind -- are its arguments. The first run of an image "
+        "builds\n"
+        "or pulls it; later runs clone a machine that is warm already.\n"
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 124 when its time was over;\n"
         "125 when the sandbox failed; 126 or 127 when the command could not be started or found.",
     .examples = "  msb exe python -c 'print(6*7)'\n"
                 "  msb exe python -- python3 -V\n"
                 "  msb exe python                                 an interactive Python\n"
+                "  msb exe python~pip -- list                     a program of the image\n"
                 "  msb exe alpine:3.20 -- sh                      an image from a registry\n"
                 "  msb exe node --memory 2G --cpus 2 -- npm --version\n"
                 "  msb exe python -v ./data:/data:ro -- ls -l /data\n"

@@ -91,6 +91,7 @@ const struct command fork_command = {
     .name = "fork",
     .summary = "make a copy of a running sandbox",
     .usage = "fork NAME NEW",
+    .argument = ARGUMENT_SANDBOX,
     .description =
         "Makes NEW, a sandbox that goes on from where NAME is now. A machine is copied with its\n"
         "memory: interpreters with their variables, running commands, files. It stands still\n"
@@ -109,6 +110,7 @@ const struct command restore_command = {
     .name = "restore",
     .summary = "start a sandbox from a snapshot",
     .usage = "restore SNAPSHOT [NAME]",
+    .argument = ARGUMENT_SNAPSHOT,
     .description =
         "Starts a sandbox (named like the snapshot, unless NAME is given) that goes on from\n"
         "where the snapshot was made, with the settings of the original but for --port.\n"

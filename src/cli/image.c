@@ -57,6 +57,7 @@ const struct command image_inspect_command = {
     .name = "image inspect",
     .summary = "tell all about an image, as JSON",
     .usage = "image inspect IMAGE…",
+    .argument = ARGUMENT_IMAGE,
     .description = "Prints what the image is made of and what it says about itself: user, working\n"
                    "folder, environment, command, layers, and the language of its interpreter.",
     .examples = "  msb image inspect python\n",
@@ -136,6 +137,7 @@ const struct command image_export_command = {
     .name = "image export",
     .summary = "write an image to an archive",
     .usage = "image export IMAGE FILE",
+    .argument = ARGUMENT_IMAGE,
     .description =
         "Writes an image that came from a registry or an archive to FILE (- is stdout): a tar\n"
         "archive that is a layout of OCI and that docker load reads too.",

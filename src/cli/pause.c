@@ -65,6 +65,7 @@ const struct command pause_command = {
     .name = "pause",
     .summary = "let sandboxes stand still",
     .usage = "pause NAME…",
+    .argument = ARGUMENT_SANDBOX,
     .description = "Stops everything in a sandbox where it is. It keeps its memory and takes no\n"
                    "processor time; its idle time and its lifetime go on.",
     .examples = "  msb pause box\n",
@@ -76,6 +77,7 @@ const struct command resume_command = {
     .name = "resume",
     .summary = "let paused sandboxes go on",
     .usage = "resume NAME…",
+    .argument = ARGUMENT_SANDBOX,
     .description = "Lets a sandbox go on where msb pause has stopped it, with the right time.",
     .examples = "  msb resume box\n",
     .options = option_table,

@@ -1,5 +1,4 @@
 #include <stdio.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/home.h"
@@ -7,6 +6,8 @@
 #include "cli/command.h"
 #include "cli/project_file.h"
 #include "cli/stop.h"
+#include "cli/table.h"
+#include "sandbox/kept.h"
 #include "sandbox/state.h"
 
 static struct {
@@ -17,13 +18,20 @@ static struct {
 /* Everything that outlives a sandbox. */
 static int forget(const char *namespace, const char *name, struct error *err)
 {
-    cleanup_free char *folder = project_log_folder(namespace, name);
-    if (!file_exists(folder))
-        return 0;
-    int result = folder_remove(folder, err);
+    char size[24] = "";
+    cleanup_free char *logs = project_log_folder(namespace, name);
+    bool has_logs = file_exists(logs);
+    uint64_t bytes = kept_bytes(namespace, name);
+    int result = bytes ? kept_remove(namespace, name, err) : 0;
     if (result == 0)
-        printf("cleaned %s\n", name);
-    return result;
+        result = folder_remove(logs, err);
+    if (result < 0 || !(bytes || has_logs))
+        return result;
+    if (bytes)
+        table_size(size, sizeof size, bytes);
+    printf("cleaned %s: %s%s%s%s\n", name, has_logs ? "its log" : "",
+           has_logs && bytes ? " and " : "", size, bytes ? " of files" : "");
+    return 0;
 }
 
 static int clean(const char *namespace, const char *name, struct error *err)
@@ -40,6 +48,20 @@ static int clean(const char *namespace, const char *name, struct error *err)
     return forget(namespace, name, err);
 }
 
+/* Those that the file does not name any more. */
+static int clean_strays(const char *namespace, struct error *err)
+{
+    struct kept *strays;
+    size_t count;
+    int result = 0;
+    kept_list(namespace, &strays, &count);
+    for (size_t i = 0; result == 0 && i < count; i++)
+        result = clean(namespace, strays[i].name, err);
+    kept_list_free(strays, count);
+    cleanup_free char *logs = home_path("logs/%s", namespace);
+    return result < 0 ? result : folder_remove(logs, err);
+}
+
 static int clean_all(const struct project *project, const char *namespace, struct error *err)
 {
     struct state_entry *entries;
@@ -52,9 +74,17 @@ static int clean_all(const struct project *project, const char *namespace, struc
     state_list_free(entries, count);
     for (size_t i = 0; result == 0 && i < project->count; i++)
         result = clean(namespace, project->sandboxes[i].name, err);
-    /* Those that the file does not name any more. */
-    cleanup_free char *rest = home_path("logs/%s", namespace);
-    return result < 0 ? result : folder_remove(rest, err);
+    return result < 0 ? result : clean_strays(namespace, err);
+}
+
+/* One that was taken out of the file may have left something. */
+static bool is_known(const struct project *project, const char *namespace, const char *name,
+                     struct error *err)
+{
+    cleanup_free char *logs = project_log_folder(namespace, name);
+    return sandbox_check_name("sandbox name", name, err) == 0 &&
+           (kept_bytes(namespace, name) || file_exists(logs) ||
+            project_sandbox(project, name, err));
 }
 
 static int clean_named(const struct project *project, const char *namespace, char *const *names,
@@ -62,7 +92,7 @@ static int clean_named(const struct project *project, const char *namespace, cha
 {
     int result = 0;
     for (; result == 0 && *names; names++)
-        result = project_sandbox(project, *names, err) ? clean(namespace, *names, err) : -1;
+        result = is_known(project, namespace, *names, err) ? clean(namespace, *names, err) : -1;
     return result;
 }
 
@@ -98,8 +128,8 @@ const struct command clean_command = {
     .usage = "clean NAME… | --all",
     .argument = ARGUMENT_PROJECT,
     .description =
-        "Removes what is kept of sandboxes after their end: their logs. The Sandboxfile\n"
-        "and shared folders stay as they are.",
+        "Removes what is kept of sandboxes after their end: the files that they have written and\n"
+        "their logs. The Sandboxfile and shared folders stay as they are.",
     .examples = "  msb clean web\n"
                 "  msb clean --all --force\n",
     .options = option_table,

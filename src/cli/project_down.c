@@ -86,7 +86,7 @@ const struct command down_command = {
     .description =
         "Stops the sandboxes of the project, or those named: the ones that others depend\n"
         "on last. Sandboxes that were taken out of the Sandboxfile and still run are\n"
-        "stopped too. Their logs stay until the next start, or msb clean.",
+        "stopped too. Their logs stay until the next start, their files until msb clean.",
     .examples = "  msb down\n"
                 "  msb down web\n",
     .options = option_table,

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/project_file.h"
+#include "sandbox/kept.h"
 
 static struct {
     const char *file;
@@ -28,6 +29,21 @@ static int remove_all(const struct arguments *arguments, struct error *err)
     return result < 0 ? result : project_rewrite(file, buf_text(&text), err);
 }
 
+/* Files are not lost by a change of the file. */
+static void tell_kept(const struct arguments *arguments)
+{
+    struct error ignored;
+    struct project project;
+    bool is_loaded = project_open(options.file, &project, &ignored) == 0;
+    cleanup_free char *namespace = is_loaded ? project_namespace(&project) : NULL;
+    for (size_t i = 0; namespace && i < arguments->count; i++) {
+        if (kept_bytes(namespace, arguments->words[i]))
+            fprintf(stderr, "msb: the files of %s are still kept: \"msb clean %s\" removes them\n",
+                    arguments->words[i], arguments->words[i]);
+    }
+    project_free(&project);
+}
+
 static int run(const struct arguments *arguments)
 {
     struct error err;
@@ -40,6 +56,8 @@ static int run(const struct arguments *arguments)
         return report_error(&err, EXIT_FAILURE);
     for (size_t i = 0; i < arguments->count; i++)
         printf("%s\n", arguments->words[i]);
+    fflush(stdout);
+    tell_kept(arguments);
     return 0;
 }
 
@@ -54,8 +72,10 @@ const struct command remove_command = {
     .summary = "remove sandboxes from the project",
     .usage = "remove NAME…",
     .argument = ARGUMENT_PROJECT,
-    .description = "Takes sandboxes out of the Sandboxfile; the rest of it stays as it is. Those\n"
-                   "that run go on until msb down or msb apply.",
+    .description =
+        "Takes sandboxes out of the Sandboxfile; the rest of it stays as it is. Those\n"
+        "that run go on until msb down or msb apply. The files they have written are kept\n"
+        "until msb clean.",
     .examples = "  msb remove web\n",
     .options = option_table,
     .run = run,

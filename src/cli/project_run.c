@@ -9,14 +9,20 @@
 #include "cli/project_file.h"
 #include "cli/project_start.h"
 #include "cli/request.h"
+#include "sandbox/kept.h"
 #include "sandbox/launch.h"
 #include "sandbox/state.h"
 
 static struct {
     const char *file, *exec;
-    bool detach, quiet;
+    bool detach, quiet, fresh;
     struct work_options work;
 } options;
+
+#define FRESH_OPTION                                                                               \
+    {                                                                                              \
+        0, "fresh", OPTION_FLAG, &options.fresh, NULL, "throw away the files that were kept"       \
+    }
 
 struct task {
     struct project project;
@@ -45,6 +51,13 @@ static int join(struct task *task, int connection)
                    task->sandbox->name, task->sandbox->name, task->sandbox->name);
         return report_error(&err, EXIT_FAILURE);
     }
+    if (options.fresh) {
+        fd_close(connection);
+        error_set(&err, ERROR_BUSY, "the sandbox %s runs, and its files are in use",
+                  task->sandbox->name);
+        error_hint(&err, "end it first: msb down %s", task->sandbox->name);
+        return report_error(&err, EXIT_FAILURE);
+    }
     options.work.background = options.detach;
     if (work_build(&work, &options.work, task->command, NULL, NULL, &err) < 0) {
         fd_close(connection);
@@ -56,13 +69,22 @@ static int join(struct task *task, int connection)
     return result;
 }
 
+static int settle(const struct task *task, char **start, struct sandbox_config *config,
+                  struct error *err)
+{
+    int result = project_settings(&task->project, task->sandbox, start, config, err);
+    config->fresh = options.fresh;
+    if (result == 0 && kept_check(config, err) < 0)
+        result = project_wrong(&task->project, task->sandbox, err);
+    return result;
+}
+
 static int start_detached(struct task *task)
 {
     struct error err;
     struct fleet fleet = {0};
     struct fleet_member *member = fleet_add(&fleet, task->sandbox);
-    if (project_settings(&task->project, task->sandbox, steal_pointer(&task->command),
-                         &member->config, &err) == 0)
+    if (settle(task, steal_pointer(&task->command), &member->config, &err) == 0)
         return project_start(&fleet, -1);
     fleet_free(&fleet);
     return report(&err);
@@ -72,10 +94,10 @@ static int start_in_front(struct task *task, struct sandbox_config *config)
 {
     struct error err;
     struct work work;
-    if (project_settings(&task->project, task->sandbox, NULL, config, &err) < 0 ||
-        launch_prepare(config, &err) < 0)
+    if (settle(task, NULL, config, &err) < 0 || launch_prepare(config, &err) < 0)
         return report(&err);
     config->attached = true;
+    project_tell_loss(config);
     if (work_build(&work, &options.work, task->command, NULL, NULL, &err) < 0)
         return report_error(&err, EXIT_USAGE);
     work.attach.starting = work.attach.stop_afterwards = work.attach.await_removal = true;
@@ -159,6 +181,7 @@ static const struct option run_options[] = {
      "end the command and all it started after S seconds"},
     {'T', "no-tty", OPTION_FLAG, &options.work.no_terminal, NULL,
      "no terminal inside, even if there is one here"},
+    FRESH_OPTION,
     {'q', "quiet", OPTION_FLAG, &options.quiet, NULL, "show no progress"},
     PROJECT_OPTION(&options.file),
     {0},
@@ -176,7 +199,8 @@ const struct command run_command = {
         "given with --exec, the script SCRIPT, the script \"start\", its command, its shell. The\n"
         "arguments go behind it. Streams, terminal and exit code are passed through as with\n"
         "msb exe, and the sandbox ends with the command. With --detach it goes on; msb log shows\n"
-        "what it prints.\n"
+        "what it prints. What it writes is there again when it is started the next time; --fresh\n"
+        "begins as the image is.\n"
         "\n"
         "In a sandbox that runs already a script or a line runs beside the rest. What NAME "
         "depends\n"
@@ -196,8 +220,7 @@ static char **choose_shell(struct task *task, struct error *err)
     (void)err;
     char **command = NULL;
     strv_append(&command, xstrdup(task->sandbox->shell ? task->sandbox->shell : "sh"));
-    for (char *const *at = task->wish.args; at && *at; at++)
-        strv_append(&command, xstrdup(*at));
+    strv_append_all(&command, task->wish.args);
     return command;
 }
 
@@ -210,6 +233,7 @@ static int run_shell(const struct arguments *arguments)
 }
 
 static const struct option shell_options[] = {
+    FRESH_OPTION,
     {'q', "quiet", OPTION_FLAG, &options.quiet, NULL, "show no progress"},
     PROJECT_OPTION(&options.file),
     {0},

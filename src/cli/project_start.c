@@ -109,11 +109,19 @@ int project_lock(const struct project *project, struct error *err)
     return result < 0 ? result : lock_wait(path, "starts sandboxes of this project", err);
 }
 
+void project_tell_loss(const struct sandbox_config *config)
+{
+    if (!config->keep)
+        fprintf(stderr, "msb: what %s writes ends with it: engine %s keeps files for root only\n",
+                config->name, config->engine);
+}
+
 static int prepare(struct fleet *fleet, struct error *err)
 {
     for (size_t i = 0; i < fleet->count; i++) {
         struct fleet_member *member = &fleet->members[i];
         member->config.attached = fleet->stays;
+        project_tell_loss(&member->config);
         if (launch_prepare(&member->config, err) < 0)
             return error_wrap(err, "%s", member->sandbox->name);
     }

@@ -12,3 +12,5 @@ int project_lock(const struct project *project, struct error *err);
  * process.
  */
 int project_start(struct fleet *fleet, int lock);
+/* Tells on stderr if what the sandbox writes cannot be kept. */
+void project_tell_loss(const struct sandbox_config *config);

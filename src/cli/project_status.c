@@ -11,6 +11,7 @@
 #include "cli/project_file.h"
 #include "cli/table.h"
 #include "cli/usage.h"
+#include "sandbox/kept.h"
 #include "sandbox/state.h"
 
 #define ANSWER_MS 2000
@@ -31,6 +32,7 @@ static json_t *describe(const char *namespace, const char *name, bool in_file)
         json = json_pack("{s:s, s:s, s:s}", "namespace", namespace, "name", name, "state",
                          err.code == ERROR_NOT_FOUND ? "stopped" : "unresponsive");
     json_object_set_new(json, "in_file", json_boolean(in_file));
+    json_object_set_new(json, "kept_bytes", json_integer((json_int_t)kept_bytes(namespace, name)));
     return json;
 }
 
@@ -107,6 +109,8 @@ static void add_row(struct table *table, const json_t *json)
         snprintf(cpu, sizeof cpu, "%.0f %%", json_number_value(load));
     format_size(memory, sizeof memory, inside, "memory_used", "memory_total");
     format_size(disk, sizeof disk, inside, "disk_used", "disk_total");
+    if (!inside && record_number(json, "kept_bytes"))
+        table_size(disk, sizeof disk, (uint64_t)record_number(json, "kept_bytes"));
     table_age(age, sizeof age, (uint64_t)record_number(json, "started_us"));
     cleanup_free char *ports = usage_ports(json);
     table_row(table,
@@ -189,9 +193,11 @@ const struct command status_command = {
     .summary = "tell which sandboxes of the project run and what they use",
     .usage = "status [NAME…] [OPTIONS]",
     .argument = ARGUMENT_PROJECT,
-    .description = "Tells for each sandbox of the project whether it runs, how its start command\n"
-                   "ended if it did, and what it uses. The load of the processor is that since\n"
-                   "somebody last asked, in percent of one processor.",
+    .description =
+        "Tells for each sandbox of the project whether it runs, how its start command\n"
+        "ended if it did, and what it uses. The load of the processor is that since\n"
+        "somebody last asked, in percent of one processor. Of one that is stopped the disk\n"
+        "is what its kept files take.",
     .examples = "  msb status\n"
                 "  msb status --watch\n"
                 "  msb status web --json\n",

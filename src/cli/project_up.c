@@ -11,7 +11,7 @@
 
 static struct {
     const char *file;
-    bool detach, quiet;
+    bool detach, quiet, fresh;
 } options;
 
 /* Takes the settings of those that are to be started out of the plan. */
@@ -19,7 +19,7 @@ static void fill_fleet(struct fleet *fleet, struct plan *plan, bool restarts)
 {
     for (size_t i = 0; i < plan->count; i++) {
         struct plan_step *step = &plan->steps[i];
-        if (step->action != PLAN_START && !(restarts && step->action == PLAN_RESTART))
+        if (!plan_starts(step, restarts))
             continue;
         fleet_add(fleet, step->sandbox)->config = step->config;
         step->config = (struct sandbox_config){0};
@@ -58,6 +58,8 @@ static int run_up(const struct arguments *arguments)
         result = lock = project_lock(&project, &err);
     if (result >= 0)
         result = plan_make(&plan, &project, arguments->count ? arguments->words : NULL, &err);
+    if (result == 0)
+        result = plan_use_kept(&plan, &project, false, options.fresh, &err);
     for (size_t i = 0; result == 0 && i < plan.count; i++) {
         if (plan.steps[i].action == PLAN_KEEP)
             printf("%s runs already\n", plan.steps[i].name);
@@ -118,6 +120,8 @@ static int run_apply(const struct arguments *arguments)
         result = lock = project_lock(&project, &err);
     if (result >= 0)
         result = plan_make(&plan, &project, NULL, &err);
+    if (result == 0)
+        result = plan_use_kept(&plan, &project, true, options.fresh, &err);
     if (result == 0 && is_settled(&plan))
         printf("nothing to do\n");
     if (result == 0) {
@@ -133,6 +137,8 @@ static int run_apply(const struct arguments *arguments)
 static const struct option option_table[] = {
     {'d', "detach", OPTION_FLAG, &options.detach, NULL,
      "return when all are ready, and let them go on"},
+    {0, "fresh", OPTION_FLAG, &options.fresh, NULL,
+     "throw away the files kept of those that are started"},
     {'q', "quiet", OPTION_FLAG, &options.quiet, NULL, "show no progress"},
     PROJECT_OPTION(&options.file),
     {0},
@@ -151,7 +157,9 @@ const struct command up_command = {
         "sandbox is ready when its command runs and, if it has ports, when the first of them "
         "takes\n"
         "a connection. Sandboxes that run already are left alone. When one cannot be started,\n"
-        "those that were started with it are stopped again.\n"
+        "those that were started with it are stopped again. Each finds the files that its last "
+        "run\n"
+        "has left, unless --fresh is given.\n"
         "\n"
         "Without --detach it shows what they print, with the name in front of each line, until "
         "all\n"

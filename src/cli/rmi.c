@@ -99,6 +99,7 @@ const struct command rmi_command = {
     .name = "rmi",
     .summary = "remove images",
     .usage = "rmi IMAGE… [OPTIONS]",
+    .argument = ARGUMENT_IMAGE,
     .description =
         "Forgets images, and frees their files and layers unless another image needs them. IMAGE\n"
         "is a name or the front of a digest, as msb images shows them. An image from which a\n"

@@ -1,4 +1,3 @@
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -86,7 +85,7 @@ static void show_table(const struct snapshot *all, size_t count)
                                          "AGE", NULL});
     for (size_t i = 0; i < count; i++) {
         char size[24], age[32];
-        snprintf(size, sizeof size, "%" PRIu64 " MB", (all[i].bytes + (1u << 20) - 1) >> 20);
+        table_size(size, sizeof size, all[i].bytes);
         table_age(age, sizeof age, all[i].made_us);
         table_row(&table, (const char *[]){all[i].name, all[i].namespace,
                                            all[i].sandbox ? all[i].sandbox : "-",
@@ -124,6 +123,7 @@ const struct command snapshot_command = {
     .name = "snapshot",
     .summary = "save a running sandbox to start from later",
     .usage = "snapshot NAME [--as SNAPSHOT] | --remove SNAPSHOT…",
+    .argument = ARGUMENT_SANDBOX,
     .description =
         "Writes a sandbox down as it is now; it goes on afterwards. msb restore starts from "
         "there,\n"

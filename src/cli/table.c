@@ -1,5 +1,6 @@
 #include "cli/table.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -76,4 +77,9 @@ void table_age(char *out, size_t size, uint64_t started_us)
         snprintf(out, size, "%lu min", seconds / 60);
     else
         snprintf(out, size, "%lu h %lu min", seconds / 3600, seconds / 60 % 60);
+}
+
+void table_size(char *out, size_t size, uint64_t bytes)
+{
+    snprintf(out, size, "%" PRIu64 " MB", (bytes + (1u << 20) - 1) >> 20);
 }

@@ -19,3 +19,5 @@ void table_print(struct table *table);
 
 /* A cell that says how long ago something began; 0 is not known. */
 void table_age(char *out, size_t size, uint64_t started_us);
+/* A cell with megabytes, rounded up. */
+void table_size(char *out, size_t size, uint64_t bytes);

@@ -58,6 +58,8 @@ struct engine {
     /* What of the usual wall and limits this user cannot have here, for people; NULL: nothing.
      * Owned by the caller. May be NULL itself. */
     char *(*weaknesses)(void);
+    /* Whether machines of this user can have spec.disk. May be NULL: they can. */
+    bool (*can_keep)(void);
     /*
      * Keeps a warm interpreter for machines of this image that start elsewhere on this host, until
      * `until` becomes readable. Returns early when another process does so already or when it

@@ -4,12 +4,6 @@
 #include "base/mem.h"
 #include "project/project.h"
 
-static void append_all(char ***list, char *const *more)
-{
-    for (; more && *more; more++)
-        strv_append(list, xstrdup(*more));
-}
-
 /* Arguments are $1 and so on of a script; its name is $0, as in its complaints. */
 static char **shell_command(const struct project_sandbox *sandbox, const char *name, char *text,
                             char *const *args)
@@ -19,7 +13,7 @@ static char **shell_command(const struct project_sandbox *sandbox, const char *n
     strv_append(&command, xstrdup("-c"));
     strv_append(&command, text);
     strv_append(&command, xstrdup(name));
-    append_all(&command, args);
+    strv_append_all(&command, args);
     return command;
 }
 
@@ -56,8 +50,8 @@ static char **start_with(const struct project_sandbox *sandbox, char *const *arg
         return shell_command(sandbox, "start", xstrdup(text), args);
     if (!sandbox->command || !sandbox->command[0])
         return NULL;
-    append_all(&command, sandbox->command);
-    append_all(&command, args);
+    strv_append_all(&command, sandbox->command);
+    strv_append_all(&command, args);
     return command;
 }
 
@@ -76,7 +70,7 @@ char **project_command(const struct project *project, const struct project_sandb
     char **command = start_with(sandbox, wish->args);
     if (!command && sandbox->shell) {
         strv_append(&command, xstrdup(sandbox->shell));
-        append_all(&command, wish->args);
+        strv_append_all(&command, wish->args);
     }
     if (command)
         return command;

@@ -31,8 +31,8 @@ char *project_namespace(const struct project *project)
     return xasprintf("%s%s%.8s", slug, length && slug[length - 1] != '-' ? "-" : "", digest);
 }
 
-static int wrong(const struct project *project, const struct project_sandbox *sandbox,
-                 struct error *err)
+int project_wrong(const struct project *project, const struct project_sandbox *sandbox,
+                  struct error *err)
 {
     return error_wrap(err, "%s:%u:%u: the sandbox %s", project->file, sandbox->line,
                       sandbox->column, sandbox->name);
@@ -61,13 +61,6 @@ static int add_env_file(const struct project *project, const char *name,
     return 0;
 }
 
-/* "80" leads the same port of the host there. */
-static int add_port(struct sandbox_config *config, const char *text, struct error *err)
-{
-    cleanup_free char *pair = strchr(text, ':') ? NULL : xasprintf("%s:%s", text, text);
-    return sandbox_config_add_port(config, pair ? pair : text, err);
-}
-
 static int add_volume(const struct project *project, const char *text,
                       struct sandbox_config *config, struct error *err)
 {
@@ -84,10 +77,16 @@ static int add_lists(const struct project *project, const struct project_sandbox
     for (size_t i = 0; result == 0 && sandbox->envs && sandbox->envs[i]; i++)
         result = sandbox_config_add_env(config, sandbox->envs[i], err);
     for (size_t i = 0; result == 0 && sandbox->ports && sandbox->ports[i]; i++)
-        result = add_port(config, sandbox->ports[i], err);
+        result = project_add_port(config, sandbox->ports[i], err);
     for (size_t i = 0; result == 0 && sandbox->volumes && sandbox->volumes[i]; i++)
         result = add_volume(project, sandbox->volumes[i], config, err);
     return result;
+}
+
+static bool can_keep(const char *engine_name)
+{
+    const struct engine *engine = engine_find(engine_name);
+    return engine && (!engine->can_keep || engine->can_keep());
 }
 
 static void set_text(char **target, const char *text)
@@ -116,6 +115,7 @@ int project_config(const struct project *project, const struct project_sandbox *
     free(config->log_folder);
     config->log_folder = project_log_folder(namespace, sandbox->name);
     sandbox_config_choose_engine(config, sandbox->engine);
+    config->keep = can_keep(config->engine);
     if (sandbox->memory_mb)
         config->memory_mb = sandbox->memory_mb;
     if (sandbox->cpus)
@@ -129,7 +129,7 @@ int project_config(const struct project *project, const struct project_sandbox *
         result = project_add_peers(project, sandbox, config, err);
     if (result == 0)
         result = sandbox_config_check(config, err);
-    return result < 0 ? wrong(project, sandbox, err) : 0;
+    return result < 0 ? project_wrong(project, sandbox, err) : 0;
 }
 
 static void set_fingerprint(struct sandbox_config *config)
@@ -150,7 +150,7 @@ int project_settings(const struct project *project, const struct project_sandbox
     config->start = start;
     int result = project_config(project, sandbox, config, err);
     if (result == 0 && image_ensure(sandbox->image, &image, err) < 0)
-        result = wrong(project, sandbox, err);
+        result = project_wrong(project, sandbox, err);
     if (result == 0) {
         launch_apply_image(config, &image);
         set_fingerprint(config);

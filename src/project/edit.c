@@ -203,6 +203,47 @@ static void append_head(struct buf *out, const char *text, const char *end)
         buf_append_text(out, "\n");
 }
 
+/* ---- what came out ------------------------------------------------------------------------- */
+
+/* Adds the names of the sandboxes in their order. */
+static int read_names(const char *file, const char *text, char ***names, struct error *err)
+{
+    struct yaml_text yaml;
+    int result = yaml_open(&yaml, file, text, err);
+    const yaml_node_t *all =
+        result == 0 && yaml_root(&yaml) ? yaml_member(&yaml, yaml_root(&yaml), "sandboxes") : NULL;
+    for (size_t i = 0; all && i < yaml_pairs(all); i++) {
+        const char *name = yaml_scalar(yaml_key(&yaml, all, i));
+        strv_append(names, xstrdup(name ? name : ""));
+    }
+    yaml_close(&yaml);
+    return result;
+}
+
+static bool are_equal(char *const *one, char *const *other)
+{
+    size_t count = strv_length(one);
+    if (count != strv_length(other))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(one[i], other[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Lines are not all there is to YAML: texts and brackets may go on in lines that look like others.
+ */
+static int confirm(const char *file, const char *text, char *const *expected, struct error *err)
+{
+    struct error ignored;
+    cleanup_strv char **names = NULL;
+    if (read_names(file, text, &names, &ignored) == 0 && are_equal(names, expected))
+        return 0;
+    error_set(err, ERROR_INVALID, "%s is written in a way that no command can change", file);
+    return error_hint(err, "edit it by hand, or write sandboxes as indented lines");
+}
+
 char *sandboxfile_with(const char *file, const char *text, const struct project_sandbox *sandbox,
                        struct error *err)
 {
@@ -225,13 +266,19 @@ char *sandboxfile_with(const char *file, const char *text, const struct project_
     }
     write_sandbox(&out, indent, sandbox);
     buf_append_text(&out, end);
-    return xstrdup(buf_text(&out));
+    cleanup_strv char **names = NULL;
+    result = read_names(file, text, &names, err);
+    strv_append(&names, xstrdup(sandbox->name));
+    if (result == 0)
+        result = confirm(file, buf_text(&out), names, err);
+    return result < 0 ? NULL : xstrdup(buf_text(&out));
 }
 
 char *sandboxfile_without(const char *file, const char *text, const char *name, struct error *err)
 {
     struct yaml_text yaml;
     cleanup_buf struct buf out = {0};
+    cleanup_strv char **names = NULL;
     const char *begin = NULL;
     int result = yaml_open(&yaml, file, text, err);
     const yaml_node_t *all = result < 0 ? NULL : yaml_member(&yaml, yaml_root(&yaml), "sandboxes");
@@ -239,8 +286,11 @@ char *sandboxfile_without(const char *file, const char *text, const char *name, 
         result = refuse_flow(&yaml, all, err);
     for (size_t i = 0; result == 0 && i < yaml_pairs(all); i++) {
         const yaml_node_t *key = yaml_key(&yaml, all, i);
-        if (yaml_scalar(key) && strcmp(yaml_scalar(key), name) == 0)
+        const char *found = yaml_scalar(key) ? yaml_scalar(key) : "";
+        if (strcmp(found, name) == 0)
             begin = line_start(text, key->start_mark.line);
+        else
+            strv_append(&names, xstrdup(found));
     }
     yaml_close(&yaml);
     if (result == 0 && !begin) {
@@ -251,5 +301,5 @@ char *sandboxfile_without(const char *file, const char *text, const char *name, 
         return NULL;
     buf_append(&out, text, (size_t)(begin - text));
     buf_append_text(&out, block_end(begin));
-    return xstrdup(buf_length(&out) ? buf_text(&out) : "");
+    return confirm(file, buf_text(&out), names, err) < 0 ? NULL : xstrdup(buf_text(&out));
 }

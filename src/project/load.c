@@ -14,6 +14,9 @@
 
 #define FILE_MAX (1u << 20)
 #define SANDBOXES_MAX 256
+/* Of one list; aliases could repeat a long one often. */
+#define ENTRIES_MAX 1024
+#define WARNINGS_MAX 50
 
 enum kind {
     TEXT,
@@ -96,6 +99,8 @@ static int read_texts(struct reader *reader, const yaml_node_t *node, char ***te
         yaml_wrong(&reader->yaml, node, err, "this must be a list");
         return error_hint(err, "write each entry in a line of its own, after \"- \"");
     }
+    if (yaml_items(node) > ENTRIES_MAX)
+        return yaml_wrong(&reader->yaml, node, err, "a list has at most %d entries", ENTRIES_MAX);
     for (size_t i = 0; i < yaml_items(node); i++) {
         char *text = NULL;
         if (read_text(reader, yaml_item(&reader->yaml, node, i), &text, err) < 0)
@@ -122,6 +127,9 @@ static int read_scripts(struct reader *reader, const yaml_node_t *node,
 {
     if (node->type != YAML_MAPPING_NODE && !yaml_is_null(node))
         return yaml_wrong(&reader->yaml, node, err, "this must be names with a script each");
+    if (yaml_pairs(node) > ENTRIES_MAX)
+        return yaml_wrong(&reader->yaml, node, err, "a sandbox has at most %d scripts",
+                          ENTRIES_MAX);
     for (size_t i = 0; i < yaml_pairs(node); i++) {
         sandbox->scripts =
             xrealloc(sandbox->scripts, (sandbox->script_count + 1) * sizeof *sandbox->scripts);
@@ -139,6 +147,8 @@ static int read_names(struct reader *reader, const yaml_node_t *node, char ***na
 {
     if (node->type != YAML_MAPPING_NODE && !yaml_is_null(node))
         return yaml_wrong(&reader->yaml, node, err, "this must be a mapping");
+    if (yaml_pairs(node) > ENTRIES_MAX)
+        return yaml_wrong(&reader->yaml, node, err, "a sandbox has at most %d groups", ENTRIES_MAX);
     for (size_t i = 0; i < yaml_pairs(node); i++) {
         char *name = NULL;
         if (read_text(reader, yaml_key(&reader->yaml, node, i), &name, err) < 0)
@@ -152,6 +162,8 @@ static int read_names(struct reader *reader, const yaml_node_t *node, char ***na
 
 static void warn_unknown(struct reader *reader, const yaml_node_t *key)
 {
+    if (strv_length(reader->project->warnings) >= WARNINGS_MAX)
+        return;
     strv_append(&reader->project->warnings,
                 xasprintf("%s:%zu:%zu: the key \"%.80s\" is not known and left alone",
                           reader->yaml.file, key->start_mark.line + 1, key->start_mark.column + 1,
@@ -208,6 +220,29 @@ static int check_scope(struct reader *reader, const yaml_node_t *node,
     return error_hint(err, "use none, group, public or any");
 }
 
+int project_add_port(struct sandbox_config *config, const char *text, struct error *err)
+{
+    cleanup_free char *pair = strchr(text, ':') ? NULL : xasprintf("%s:%s", text, text);
+    return sandbox_config_add_port(config, pair ? pair : text, err);
+}
+
+static int check_ports(struct reader *reader, const yaml_node_t *node, struct error *err)
+{
+    struct error cause;
+    struct sandbox_config scratch = {0};
+    const yaml_node_t *ports = yaml_member(&reader->yaml, node, "ports");
+    int result = 0;
+    for (size_t i = 0; result == 0 && ports && i < yaml_items(ports); i++) {
+        const yaml_node_t *port = yaml_item(&reader->yaml, ports, i);
+        if (project_add_port(&scratch, yaml_scalar(port), &cause) < 0) {
+            yaml_wrong(&reader->yaml, port, err, "%s", cause.message);
+            result = error_hint(err, "%s", cause.hint);
+        }
+    }
+    sandbox_config_free(&scratch);
+    return result;
+}
+
 static int read_sandbox(struct reader *reader, const yaml_node_t *key, const yaml_node_t *node,
                         struct project_sandbox *sandbox, struct error *err)
 {
@@ -230,7 +265,8 @@ static int read_sandbox(struct reader *reader, const yaml_node_t *key, const yam
         yaml_wrong(&reader->yaml, key, err, "the sandbox %s has no image", sandbox->name);
         return error_hint(err, "add image: microsandbox/python");
     }
-    return check_scope(reader, node, sandbox, err);
+    int result = check_scope(reader, node, sandbox, err);
+    return result < 0 ? result : check_ports(reader, node, err);
 }
 
 static int read_sandboxes(struct reader *reader, const yaml_node_t *node, struct error *err)
@@ -248,11 +284,6 @@ static int read_sandboxes(struct reader *reader, const yaml_node_t *node, struct
         struct project_sandbox *sandbox = &project->sandboxes[project->count++];
         if (read_sandbox(reader, key, yaml_value(&reader->yaml, node, i), sandbox, err) < 0)
             return -1;
-        for (size_t j = 0; j < i; j++) {
-            if (strcmp(project->sandboxes[j].name, sandbox->name) == 0)
-                return yaml_wrong(&reader->yaml, key, err, "there is a sandbox %s already",
-                                  sandbox->name);
-        }
     }
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "sandbox/kept.h"
 #include "sandbox/state.h"
 
 static struct plan_step *add_step(struct plan *plan, const char *name)
@@ -70,6 +71,23 @@ int plan_make(struct plan *plan, const struct project *project, char *const *nam
             step->action = compare(&step->config);
     }
     return result;
+}
+
+bool plan_starts(const struct plan_step *step, bool restarts)
+{
+    return step->action == PLAN_START || (restarts && step->action == PLAN_RESTART);
+}
+
+int plan_use_kept(struct plan *plan, const struct project *project, bool restarts, bool fresh,
+                  struct error *err)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        struct plan_step *step = &plan->steps[i];
+        step->config.fresh = fresh;
+        if (plan_starts(step, restarts) && kept_check(&step->config, err) < 0)
+            return project_wrong(project, step->sandbox, err);
+    }
+    return 0;
 }
 
 void plan_free(struct plan *plan)

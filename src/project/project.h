@@ -49,6 +49,9 @@ void project_free_sandbox(struct project_sandbox *sandbox);
 /* NULL: there is none of that name. */
 const struct project_sandbox *project_sandbox(const struct project *project, const char *name,
                                               struct error *err);
+/* Puts its place in the file in front of the error. */
+int project_wrong(const struct project *project, const struct project_sandbox *sandbox,
+                  struct error *err);
 /* The text of a script, or NULL. */
 const char *project_script(const struct project_sandbox *sandbox, const char *name);
 
@@ -64,6 +67,8 @@ char *project_namespace(const struct project *project);
 int project_config(const struct project *project, const struct project_sandbox *sandbox,
                    struct sandbox_config *config, struct error *err);
 
+/* HOST:GUEST, or one number for both. */
+int project_add_port(struct sandbox_config *config, const char *text, struct error *err);
 /* The ports of others of its groups; for project_config. */
 int project_add_peers(const struct project *project, const struct project_sandbox *sandbox,
                       struct sandbox_config *config, struct error *err);

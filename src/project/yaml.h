@@ -11,7 +11,7 @@ struct yaml_text {
     yaml_document_t document;
 };
 
-/* yaml_close also on failure. */
+/* Refuses keys that stand twice in a mapping, and a second document. yaml_close also on failure. */
 int yaml_open(struct yaml_text *yaml, const char *file, const char *text, struct error *err);
 void yaml_close(struct yaml_text *yaml);
 

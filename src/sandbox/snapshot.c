@@ -16,6 +16,7 @@
 #include "proto/fields.h"
 #include "proto/protocol.h"
 #include "sandbox/config.h"
+#include "sandbox/named_folders.h"
 #include "sandbox/state.h"
 
 #define SAVE_MS 600000
@@ -138,10 +139,10 @@ struct listing {
     size_t count;
 };
 
-static void list_one(struct listing *listing, const char *namespace, const char *name)
+static void list_one(const char *namespace, const char *name, const char *folder, void *context)
 {
+    struct listing *listing = context;
     struct stat status = {0};
-    cleanup_free char *folder = folder_of(namespace, name);
     cleanup_free char *path = xasprintf("%s/sandbox.json", folder);
     json_t *json = json_load_file(path, 0, NULL);
     stat(path, &status);
@@ -158,19 +159,6 @@ static void list_one(struct listing *listing, const char *namespace, const char 
     json_decref(json);
 }
 
-static void list_namespace(struct listing *listing, const char *namespace)
-{
-    cleanup_free char *parent = home_path("snapshots/%s", namespace);
-    DIR *entries = opendir(parent);
-    const struct dirent *entry;
-    while (entries && (entry = readdir(entries))) {
-        if (entry->d_name[0] != '.')
-            list_one(listing, namespace, entry->d_name);
-    }
-    if (entries)
-        closedir(entries);
-}
-
 static int compare(const void *left, const void *right)
 {
     const struct snapshot *a = left, *b = right;
@@ -181,17 +169,7 @@ static int compare(const void *left, const void *right)
 void snapshot_list(const char *namespace, struct snapshot **snapshots, size_t *count)
 {
     struct listing listing = {0};
-    cleanup_free char *parent = home_path("snapshots");
-    DIR *entries = namespace ? NULL : opendir(parent);
-    const struct dirent *entry;
-    while (entries && (entry = readdir(entries))) {
-        if (entry->d_name[0] != '.')
-            list_namespace(&listing, entry->d_name);
-    }
-    if (entries)
-        closedir(entries);
-    if (namespace)
-        list_namespace(&listing, namespace);
+    named_folders_visit("snapshots", namespace, list_one, &listing);
     if (listing.count)
         qsort(listing.all, listing.count, sizeof *listing.all, compare);
     *snapshots = listing.all;

@@ -1,6 +1,5 @@
 #include "sandbox/state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,19 +13,21 @@
 #include "base/home.h"
 #include "base/mem.h"
 #include "engine/cgroup.h"
+#include "sandbox/named_folders.h"
 
 #define BACKLOG 128
+#define STATE "sandboxes"
 #define AHEAD ".ahead"
 
 static char *folder_of(const char *namespace, const char *name)
 {
-    return home_path("sandboxes/%s/%s", namespace, name);
+    return home_path(STATE "/%s/%s", namespace, name);
 }
 
 /* Held while folders come and go, so that a new one is not swept before it is locked. */
 static int gate(struct error *err)
 {
-    cleanup_free char *parent = home_path("sandboxes");
+    cleanup_free char *parent = home_path(STATE);
     cleanup_free char *path = xasprintf("%s/.lock", parent);
     if (!file_exists(path) && folder_make(parent, 0700, err) < 0)
         return error_hint(err, "set MSB_HOME to a folder you may write to");
@@ -40,7 +41,7 @@ static int take_lock(const char *folder, struct error *err)
 }
 
 /* Makes the folder unless it is there. ERROR_EXISTS when a keeper has it. */
-static int claim(const char *path, const char *name, struct error *err)
+static int claim(const char *path, const char *namespace, const char *name, struct error *err)
 {
     int result = folder_make(path, 0700, err);
     if (result < 0)
@@ -48,7 +49,9 @@ static int claim(const char *path, const char *name, struct error *err)
     int lock = take_lock(path, err);
     if (lock < 0 && err->code == ERROR_BUSY) {
         error_set(err, ERROR_EXISTS, "a sandbox named %s is running already", name);
-        return error_hint(err, "choose another --name, or end it with: msb stop %s", name);
+        bool is_default = strcmp(namespace, SANDBOX_DEFAULT_NAMESPACE) == 0;
+        return error_hint(err, "choose another name, or end it with: msb stop %s%s%s", name,
+                          is_default ? "" : " --namespace ", is_default ? "" : namespace);
     }
     return lock;
 }
@@ -59,7 +62,7 @@ int state_create(const char *namespace, const char *name, char **folder, struct 
     if (open_gate < 0)
         return open_gate;
     cleanup_free char *path = folder_of(namespace, name);
-    int lock = claim(path, name, err);
+    int lock = claim(path, namespace, name, err);
     if (lock < 0)
         return lock;
     /* What a dead keeper left. The lock file stays: it is ours now. */
@@ -93,12 +96,13 @@ static void remove_parent(const char *folder)
 }
 
 /* A folder that is there gives way when its keeper is dead. */
-static int move_folder(const char *from, const char *to, const char *name, struct error *err)
+static int move_folder(const char *from, const char *to, const char *namespace, const char *name,
+                       struct error *err)
 {
     cleanup_free char *parent = parent_of(to);
     if (rename(from, to) == 0 || (folder_make(parent, 0700, err) == 0 && rename(from, to) == 0))
         return 0;
-    cleanup_fd int lock = claim(to, name, err);
+    cleanup_fd int lock = claim(to, namespace, name, err);
     if (lock < 0)
         return lock;
     int result = folder_remove(to, err);
@@ -113,7 +117,7 @@ int state_take_name(const char *namespace, const char *name, char **folder, stru
     if (open_gate < 0)
         return open_gate;
     cleanup_free char *path = folder_of(namespace, name);
-    int result = move_folder(*folder, path, name, err);
+    int result = move_folder(*folder, path, namespace, name, err);
     if (result < 0)
         return result;
     free(*folder);
@@ -125,45 +129,11 @@ void state_remove(const char *folder, int lock)
 {
     struct error ignored;
     cleanup_fd int open_gate = gate(&ignored);
-    cleanup_free char *ahead = home_path("sandboxes/" AHEAD);
+    cleanup_free char *ahead = home_path(STATE "/" AHEAD);
     folder_remove(folder, &ignored);
     fd_close(lock);
     remove_parent(folder);
     rmdir(ahead);
-}
-
-typedef void visit(const char *namespace, const char *name, const char *folder, void *context);
-
-static void visit_namespace(const char *namespace, visit *each, void *context)
-{
-    cleanup_free char *parent = home_path("sandboxes/%s", namespace);
-    DIR *entries = opendir(parent);
-    const struct dirent *entry;
-    while (entries && (entry = readdir(entries))) {
-        if (entry->d_name[0] == '.')
-            continue;
-        cleanup_free char *folder = xasprintf("%s/%s", parent, entry->d_name);
-        each(namespace, entry->d_name, folder, context);
-    }
-    if (entries)
-        closedir(entries);
-}
-
-static void visit_all(const char *namespace, visit *each, void *context)
-{
-    if (namespace) {
-        visit_namespace(namespace, each, context);
-        return;
-    }
-    cleanup_free char *parent = home_path("sandboxes");
-    DIR *entries = opendir(parent);
-    const struct dirent *entry;
-    while (entries && (entry = readdir(entries))) {
-        if (entry->d_name[0] != '.')
-            visit_namespace(entry->d_name, each, context);
-    }
-    if (entries)
-        closedir(entries);
 }
 
 static void sweep_one(const char *namespace, const char *name, const char *folder, void *context)
@@ -182,8 +152,8 @@ void state_sweep(void)
     struct error ignored;
     cleanup_fd int open_gate = gate(&ignored);
     if (open_gate >= 0) {
-        visit_all(NULL, sweep_one, NULL);
-        visit_namespace(AHEAD, sweep_one, NULL);
+        named_folders_visit(STATE, NULL, sweep_one, NULL);
+        named_folders_visit(STATE, AHEAD, sweep_one, NULL);
     }
     cgroup_sweep();
 }
@@ -220,7 +190,7 @@ int state_list(const char *namespace, struct state_entry **entries, size_t *coun
     if (open_gate < 0)
         return open_gate;
     struct listing listing = {0};
-    visit_all(namespace, list_one, &listing);
+    named_folders_visit(STATE, namespace, list_one, &listing);
     if (listing.count)
         qsort(listing.entries, listing.count, sizeof *listing.entries, compare);
     *entries = listing.entries;

@@ -361,3 +361,14 @@ END
     python3 -c 'import json, sys
 assert json.loads(sys.argv[1])["error"]["name"] == "ZeroDivisionError"' "$output"
 }
+
+@test "a script of an image is a program that it brings, with arguments behind it" {
+    assert_equal "$(msb exe python~echo -- one 'two words' </dev/null)" "one two words"
+    assert_equal "$(echo 'print(6*7)' | msb exe python~start -- -)" 42
+    run -127 --separate-stderr msb exe python~nonsense </dev/null
+    assert_contains "$stderr" nonsense
+    run --separate-stderr msb exe python~
+    assert_refused 2 "which script"
+    run --separate-stderr msb exe python~pip -c 1
+    assert_refused 2 "both code and a command"
+}

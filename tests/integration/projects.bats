@@ -403,20 +403,20 @@ start_is_over() {
 
 # ---- what stays, and what surrounds projects ------------------------------------------------------
 
-@test "clean removes the logs of what has ended, and stops what runs only with --force" {
+@test "clean removes the logs and files of what has ended, and stops what runs only with --force" {
     make_shop
     msb up --detach
     run --separate-stderr msb clean web
     assert_refused 1 "the sandbox web runs"
     msb down web
     run --separate-stderr msb clean web
-    assert_equal "$output" "cleaned web"
+    assert_equal "$output" "cleaned web: its log and 1 MB of files"
     run --separate-stderr msb log web
     assert_refused 1 "has not run yet"
     run --separate-stderr msb clean
     assert_refused 2 "which sandboxes"
     run --separate-stderr msb clean --all --force
-    assert_equal "$output" "cleaned db"
+    assert_contains "$output" "cleaned db: its log"
     assert_equal "$(state_of db state)" stopped
 }
 

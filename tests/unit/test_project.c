@@ -133,6 +133,12 @@ static void what_is_wrong_is_told_with_its_place(void **state)
     assert_wrong("sandboxes:\n  a:\n    image: x\n    scope: wide\n", "4:12", "no scope \"wide\"");
     assert_wrong("sandboxes:\n  a/b: {image: x}\n", "2:3", "cannot be used");
     assert_wrong("sandboxes:\n  a: {image: x}\n  a: {image: y}\n", "3:3", "already");
+    assert_wrong("sandboxes:\n  a: {image: x}\nsandboxes:\n  b: {image: x}\n", "3:1", "already");
+    assert_wrong("sandboxes:\n  a:\n    image: x\n    cpus: 1\n    image: y\n", "5:5",
+                 "there is \"image\" already, in line 3");
+    assert_wrong("sandboxes:\n  a: {image: x}\n---\nsandboxes:\n", "4:1", "a second document");
+    assert_wrong("sandboxes:\n  a: {image: \"x\\0y\"}\n", "2:14", "a zero byte");
+    assert_wrong("sandboxes:\n  a:\n    image: x\n    ports: [80, x:1]\n", "4:17", "port \"x:1\"");
     assert_wrong("sandboxes:\n  a: {image: x, depends_on: [z]}\n", "2:3", "which is not there");
     assert_wrong("sandboxes:\n  a: {image: x, depends_on: [b]}\n  b: {image: x, depends_on: [c]}\n"
                  "  c: {image: x, depends_on: [b]}\n",
@@ -170,6 +176,18 @@ static char *with(const char *text, const struct project_sandbox *sandbox)
 {
     struct error err;
     return sandboxfile_with("Sandboxfile", text, sandbox, &err);
+}
+
+static void what_lines_do_not_tell_is_not_changed(void **state)
+{
+    (void)state;
+    static const char text[] = "sandboxes:\n  a: {image: x, envs: [\"A=1\n\n  b: 2\"]}\n";
+    struct error err;
+    struct project_sandbox sandbox = {.name = (char[]){"new"}, .image = (char[]){"x"}};
+    assert_null(sandboxfile_with("Sandboxfile", text, &sandbox, &err));
+    assert_non_null(strstr(err.message, "no command can change"));
+    assert_null(sandboxfile_without("Sandboxfile", text, "a", &err));
+    assert_non_null(strstr(err.message, "no command can change"));
 }
 
 static void a_sandbox_is_added_behind_the_others(void **state)
@@ -362,6 +380,7 @@ int main(void)
         cmocka_unit_test(an_empty_file_is_a_project),
         cmocka_unit_test(what_is_wrong_is_told_with_its_place),
         cmocka_unit_test(dependencies_come_first),
+        cmocka_unit_test(what_lines_do_not_tell_is_not_changed),
         cmocka_unit_test(a_sandbox_is_added_behind_the_others),
         cmocka_unit_test(a_sandbox_is_taken_out_with_its_lines),
         cmocka_unit_test(values_survive_being_written),

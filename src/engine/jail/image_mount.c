@@ -103,7 +103,7 @@ int disk_mount(const char *path, struct error *err)
     cleanup_fd int made = found < 0 ? make_device(file, DISK_FLAGS, &device_path) : -1;
     if (!device_path)
         return error_errno(err, errno, "there is no loop device for the disk %s", path);
-    const struct mount_option options[] = {{"source", device_path}, {0}};
+    const struct mount_option options[] = {{"source", device_path}, {"noinit_itable", NULL}, {0}};
     int tree =
         mount_make("ext4", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOATIME, err);
     return tree >= 0 ? tree : error_wrap(err, "cannot mount disk %s", path);

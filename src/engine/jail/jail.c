@@ -299,10 +299,16 @@ static int jail_start(const struct machine_spec *spec, const char *folder, struc
     return 0;
 }
 
+static bool jail_can_keep(void)
+{
+    return geteuid() == 0;
+}
+
 const struct engine jail_engine = {
     .name = "jail",
     .prepare = jail_prepare,
     .start = jail_start,
     .weaknesses = jail_weaknesses,
+    .can_keep = jail_can_keep,
     .keep_warm = zygote_keep,
 };

@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154 # stderr is set by bats
+# The files that sandboxes of projects keep between runs.
+load helpers
+
+setup() {
+    [ "$ENGINE" = vm ] || needs_root
+    mkdir "$BATS_TEST_TMPDIR/shop"
+    cd "$BATS_TEST_TMPDIR/shop" || return 1
+    cat >Sandboxfile <<'END'
+sandboxes:
+  box:
+    image: python
+    shell: sh
+    scripts:
+      save: echo "$1" >saved
+      show: cat saved
+END
+}
+
+teardown() {
+    msb stop --all >&2
+    rm -rf "$MSB_HOME/disks" "$MSB_HOME/logs"
+}
+
+kept_names() {
+    msb kept --json | python3 -c 'import json, sys; print(*[box["name"] for box in json.load(sys.stdin)])'
+}
+
+@test "what one run writes the next one finds, however it is started" {
+    msb run box~save -- first
+    assert_equal "$(msb run box~show)" first
+    msb up --detach
+    assert_equal "$(msb run box~show)" first
+    msb run box~save -- second
+    msb down
+    assert_equal "$(msb shell box -- -c 'cat saved')" second
+    msb run box --detach --exec 'cat saved; exec sleep 100'
+    assert_equal "$(msb run box~show)" second
+    msb down
+    assert_nothing_left
+}
+
+@test "what changes in the file keeps the files" {
+    msb run box~save -- first
+    msb up --detach
+    sed -i 's/shell: sh/&\n    envs: [A=1]\n    command: [sleep, "100"]/' Sandboxfile
+    msb apply --detach
+    assert_equal "$(msb run box --exec 'cat saved; echo $A')" $'first\n1'
+}
+
+@test "--fresh throws them away, of what it starts" {
+    msb run box~save -- old
+    assert_equal "$(msb run box --fresh --exec 'ls')" ""
+    msb run box~save -- old
+    msb up --detach --fresh
+    assert_equal "$(msb run box --exec 'ls')" ""
+    msb run box~save -- new
+    run --separate-stderr msb run box --fresh --exec ls
+    assert_refused 1 "the sandbox box runs, and its files are in use"
+    assert_contains "$stderr" "msb down box"
+    assert_equal "$(msb up --detach --fresh)" "box runs already"
+    assert_equal "$(msb apply --detach --fresh)" "nothing to do"
+    assert_equal "$(msb run box~show)" new
+    sed -i 's/shell: sh/&\n    envs: [A=1]/' Sandboxfile
+    msb apply --detach --fresh
+    assert_equal "$(msb run box --exec ls)" ""
+}
+
+@test "files that do not fit the image any more are not touched, nor is what runs" {
+    msb run box~save -- old
+    msb up --detach
+    sed -i 's/image: python/image: node/' Sandboxfile
+    run --separate-stderr msb apply --detach
+    assert_refused 1 "Sandboxfile:2:3: the sandbox box: the files of sandbox box were kept over another image: microsandbox/python"
+    assert_contains "$stderr" "--fresh"
+    assert_equal "$(msb run box~show)" old
+    msb down
+    run --separate-stderr msb run box~show
+    assert_refused 125 "Sandboxfile:2:3: the sandbox box: the files"
+    assert_equal "$(msb run box --fresh --exec 'node -p 6*7')" 42
+}
+
+@test "one name is started once, by whichever comes first" {
+    msb run box --exec 'echo "$$" >>starts; sleep 2' >one 2>&1 &
+    local one=$!
+    msb run box --exec 'echo "$$" >>starts; sleep 2' >two 2>&1 &
+    local failures=0
+    wait "$one" || failures=$((failures + 1))
+    wait "$!" || failures=$((failures + 1))
+    # The other one joins it, or hears that it runs.
+    if [ "$failures" -eq 1 ]; then
+        assert_contains "$(cat one two)" "a sandbox named box is running already"
+    fi
+    assert_equal "$(msb run box --exec 'wc -l <starts')" "$((2 - failures))"
+    assert_nothing_left
+}
+
+@test "remove leaves the files, clean takes them, also of one that is gone from the file" {
+    msb run box~save -- old
+    run --separate-stderr msb remove box
+    assert_equal "$output" box
+    assert_contains "$stderr" '"msb clean box" removes them'
+    assert_equal "$(kept_names)" box
+    assert_contains "$(msb clean box)" "cleaned box: its log and"
+    assert_equal "$(kept_names)" ""
+    run --separate-stderr msb clean box
+    assert_refused 1 'has no sandbox "box"'
+    run --separate-stderr msb clean ../box
+    assert_refused 1 '"../box" cannot be used'
+    msb add box --image python
+    msb run box --exec 'touch old'
+    msb remove box
+    assert_contains "$(msb clean --all)" "cleaned box"
+    assert_equal "$(kept_names)" ""
+}
+
+@test "what is kept is listed and can be removed, but not while it is used" {
+    msb exe python --keep --name alone -- touch file
+    msb run box~save -- old
+    assert_equal "$(kept_names)" "alone box"
+    assert_contains "$(msb kept)" "NAME   NAMESPACE"
+    local namespace
+    namespace=$(msb status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["namespace"])')
+    assert_contains "$(msb kept --namespace "$namespace")" "box   $namespace  microsandbox/python  $ENGINE"
+    assert_contains "$(msb status)" "box   stopped  -    -       1 MB"
+    msb up --detach
+    run --separate-stderr msb kept --remove box --namespace "$namespace"
+    assert_refused 1 "the sandbox box runs"
+    assert_contains "$stderr" "msb stop box --namespace $namespace"
+    msb down
+    run --separate-stderr msb kept --remove alone nobody
+    assert_equal "$status" 1
+    assert_equal "$output" alone
+    assert_contains "$stderr" "no files are kept of a sandbox named nobody"
+    msb kept --remove box --namespace "$namespace"
+    assert_equal "$(msb kept --json)" "[]"
+    assert_equal "$(ls "$MSB_HOME/disks")" ""
+    run --separate-stderr msb kept --remove
+    assert_refused 2 "which files"
+    run --separate-stderr msb kept box
+    assert_refused 2 "which files"
+}
