@@ -1,7 +1,6 @@
 #include "agent/driver.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/mem.h"

@@ -1,7 +1,5 @@
 #include "agent/file_request.h"
 
-#include <string.h>
-
 #include "agent/settings.h"
 #include "base/mem.h"
 #include "proto/fields.h"

@@ -7,7 +7,6 @@
 #include <search.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "agent/file_walk.h"
 #include "agent/file_watch_internal.h"

@@ -1,6 +1,5 @@
 #include "agent/scope.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

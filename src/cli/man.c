@@ -1,7 +1,6 @@
 #include "cli/man.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/commands.h"
 

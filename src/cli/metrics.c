@@ -1,8 +1,6 @@
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "cli/command.h"
 #include "cli/exchange.h"
 #include "cli/table.h"

@@ -1,8 +1,6 @@
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "cli/command.h"

@@ -2,7 +2,6 @@
 
 #include "base/cancel.h"
 #include "base/mem.h"
-#include "base/progress.h"
 #include "cli/command.h"
 #include "engine/vm/kernel.h"
 #include "image/image.h"

@@ -1,6 +1,5 @@
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "cli/command.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "proto/frame.h"
 #include "sandbox/requests.h"
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "base/cancel.h"
-#include "base/mem.h"
 #include "cli/command.h"
 #include "cli/exchange.h"
 #include "cli/table.h"

@@ -1,7 +1,6 @@
 #include "cli/table.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,6 +1,4 @@
 /* The keeper's clients: their connections, and the operations it answers itself. */
-#include <string.h>
-
 #include "base/mem.h"
 #include "proto/outcome.h"
 #include "sandbox/keeper_internal.h"

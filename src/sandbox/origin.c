@@ -1,7 +1,4 @@
 /* What a copy of a sandbox starts from: one that runs, or a snapshot. */
-#include <string.h>
-#include <unistd.h>
-
 #include "base/file.h"
 #include "base/home.h"
 #include "base/mem.h"

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "proto/fields.h"

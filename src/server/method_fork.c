@@ -1,6 +1,4 @@
 /* sandbox.fork: a copy of a running sandbox, in its namespace. */
-#include <string.h>
-
 #include "base/mem.h"
 #include "engine/engine.h"
 #include "server/rpc.h"

@@ -1,7 +1,6 @@
 /* sandbox.list and sandbox.metrics.get: every keeper is asked, and all answers make one. */
 #include <string.h>
 
-#include "base/mem.h"
 #include "server/rpc.h"
 #include "server/survey.h"
 

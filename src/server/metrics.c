@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "server/context.h"
 #include "server/keys.h"
 #include "server/rpc.h"

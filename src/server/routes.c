@@ -1,6 +1,4 @@
 /* Everything the server answers, at a glance. */
-#include <string.h>
-
 #include "server/context.h"
 #include "server/proxy.h"
 #include "server/rest.h"

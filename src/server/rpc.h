@@ -1,5 +1,5 @@
 /*
- * JSON-RPC 2.0 on POST /api/v1/rpc. rpc.c has the table of methods. A method answers its call
+ * JSON-RPC 2.0 on POST /api/v1/rpc. methods.c has the table of methods. A method answers its call
  * exactly once, at once or later, unless the client leaves: then `left` is called, and the call
  * does not exist any more when it returns.
  */

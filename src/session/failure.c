@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/json_text.h"
-#include "base/mem.h"
 #include "base/utf8.h"
 
 #define SUGGESTIONS 7

@@ -1,7 +1,6 @@
 #include "session/sessions.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
 #include "session/tasks.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -15,7 +15,6 @@
 
 #include "base/fdpass.h"
 #include "base/loopback.h"
-#include "base/mem.h"
 #include "base/signals.h"
 #include "engine/jail/filter.h"
 #include "engine/jail/landlock.h"

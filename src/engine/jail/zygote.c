@@ -1,7 +1,6 @@
 #include "engine/jail/zygote.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>

@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-
 static const int allowed[] = {
     /* memory */
     SCMP_SYS(brk),

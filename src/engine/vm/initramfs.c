@@ -1,6 +1,5 @@
 #include "engine/vm/initramfs.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

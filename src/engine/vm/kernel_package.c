@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "base/cancel.h"
 #include "base/file.h"

@@ -1,9 +1,7 @@
 #include "engine/vm/template_key.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"

@@ -1,6 +1,4 @@
 /* The life of a connection: accepted, read from, written to, closed. */
-#include <string.h>
-
 #include "base/mem.h"
 #include "server/http/internal.h"
 

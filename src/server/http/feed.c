@@ -2,7 +2,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/mem.h"
 #include "server/http/internal.h"
 
 static uint64_t now_of(const struct http_connection *connection)

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/mem.h"
 #include "server/http/internal.h"
 
 #define BACKLOG 1024
