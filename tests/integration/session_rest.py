@@ -4,12 +4,10 @@ import base64
 import os
 import re
 import socket
-import subprocess
 import unittest
 import urllib.parse
 
-from http_server import MSB
-from session_server import SessionTest
+from session_server import SessionTest, make_key
 
 PICTURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
 BOUNDARY = "----boundary"
@@ -245,12 +243,7 @@ class SignedArtifacts(RestTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.server.key = cls.make_key("*")
-
-    @staticmethod
-    def make_key(namespace):
-        return subprocess.run([MSB, "server", "keygen", "--namespace", namespace], check=True,
-                              capture_output=True, text=True).stdout.strip()
+        cls.server.key = make_key("*")
 
     def test_addresses_need_no_key_until_they_expire(self):
         artifact, = self.execute("open('a b', 'w').write('x')")["artifacts"]
@@ -269,7 +262,7 @@ class SignedArtifacts(RestTest):
 
     def test_other_namespaces_see_nothing(self):
         self.execute("open('secret', 'w').write('x')")
-        other = self.make_key("other")
+        other = make_key("other")
         for path, status in (("/files/r/secret", 404), ("/files/r/secret?namespace=default", 403),
                              (self.route("download") + "?path=secret", 404),
                              (self.route("files") + "?namespace=default", 403)):

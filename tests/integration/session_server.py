@@ -27,6 +27,12 @@ class RpcError(Exception):
         self.code, self.data = error["code"], error["data"]
 
 
+def make_key(namespace):
+    """A key for the server of this home."""
+    return subprocess.run([MSB, "server", "keygen", "--namespace", namespace], check=True,
+                          capture_output=True, text=True).stdout.strip()
+
+
 class Server:
     def __init__(self, arguments=("--dev",), **environment):
         self.arguments = arguments

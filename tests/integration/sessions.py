@@ -14,7 +14,7 @@ import time
 import unittest
 
 from http_server import MSB, PATIENCE
-from session_server import HOME, RpcError, Server, SessionTest
+from session_server import HOME, RpcError, Server, SessionTest, make_key
 
 
 def soon(condition, seconds=PATIENCE):
@@ -453,15 +453,10 @@ class Keys(SessionTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.server.key = cls.make_key("*")
-
-    @staticmethod
-    def make_key(namespace):
-        return subprocess.run([MSB, "server", "keygen", "--namespace", namespace], check=True,
-                              capture_output=True, text=True).stdout.strip()
+        cls.server.key = make_key("*")
 
     def test_sessions_belong_to_namespaces(self):
-        key = self.make_key("red")
+        key = make_key("red")
         def rpc(method, **params):
             return self.server.fetch("POST", "/api/v1/rpc", {
                 "jsonrpc": "2.0", "id": 1, "method": method, "params": params}, key=key).json()
