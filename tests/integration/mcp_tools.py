@@ -9,6 +9,8 @@ import subprocess
 import threading
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 from mcp_client import MSB, StdioClient, kinds_of, text_of
 from session_server import SessionTest
@@ -99,6 +101,7 @@ class Offer(Pipes):
 class Python(Pipes):
     def test_variables_stay_in_a_session(self):
         first = self.python("x = 20")
+        self.assertRegex(session_of(first), "^sess_[0-9a-f]{12}$")
         again = self.python("print(x + 22)", session_id=session_of(first))
         self.assertTrue(text_of(again).startswith("42\n[exit code 0, "), text_of(again))
         self.assertNotIn("structuredContent", again)
@@ -130,10 +133,6 @@ class Python(Pipes):
     def test_a_figure_that_is_also_saved_is_shown_once(self):
         result = self.python("import matplotlib.pyplot as plt\nplt.plot([1])\nplt.savefig('a.png')\nplt.show()")
         self.assertEqual(kinds_of(result), ["text", "image", "resource_link"])
-
-    def test_a_large_picture_is_linked(self):
-        result = self.python("import os\nopen('noise.png', 'wb').write(os.urandom(2 << 20))")
-        self.assertEqual(kinds_of(result), ["text", "resource_link"])
 
     def test_long_output_can_be_read_to_its_end(self):
         result = self.python("print('x' * 200000, 'end')")
@@ -167,6 +166,90 @@ class Python(Pipes):
         self.assertIn("[exit code 0, ", text_of(self.client.wait(first)["result"]))
 
 
+# A figure whose PNG has some megabytes.
+NOISE = (
+    "import numpy as np, matplotlib.pyplot as plt\n"
+    "plt.figure(figsize=(12, 10), dpi=110)\n"
+    "plt.imshow(np.random.default_rng(1).random((1500, 1500, 3)), interpolation='nearest')\n")
+
+
+class Pictures(Pipes):
+    def assert_smaller(self, block):
+        data = base64.b64decode(block["data"])
+        self.assertEqual(block["mimeType"], "image/png")
+        self.assertTrue(data.startswith(b"\x89PNG"))
+        self.assertLess(len(data), 1 << 20)
+        self.assertGreater(int.from_bytes(data[16:20], "big"), 200)
+
+    def read(self, uri):
+        contents = self.client.request("resources/read", {"uri": uri})["result"]["contents"]
+        return base64.b64decode(contents[0]["blob"])
+
+    def test_a_large_file_is_shown_smaller_and_linked(self):
+        result = self.python(NOISE + "plt.savefig('noise.png')\nplt.close()")
+        self.assertEqual(kinds_of(result), ["text", "image", "resource_link"])
+        self.assert_smaller(result["content"][1])
+        self.assertIn("[noise.png is shown smaller than it is]", text_of(result))
+        self.assertGreater(len(self.read(result["content"][2]["uri"])), 1 << 20)
+        read = self.client.call("sandbox_read_artifact", session_id=session_of(result), path="noise.png")
+        self.assertEqual(kinds_of(read), ["text", "image", "resource_link"])
+        self.assert_smaller(read["content"][1])
+
+    def test_a_large_figure_is_kept_in_full(self):
+        result = self.python(NOISE + "plt.show()")
+        self.assertEqual(kinds_of(result), ["text", "image", "resource_link"])
+        self.assert_smaller(result["content"][1])
+        uri = result["content"][2]["uri"]
+        self.assertRegex(uri, r"^sandbox://[\w-]+/pictures/run_\w+-1\.png$")
+        self.assertIn(f"Figure in full: {uri.split('/', 3)[3]} (image/png, ", text_of(result))
+        full = self.read(uri)
+        self.assertTrue(full.startswith(b"\x89PNG"))
+        self.assertGreater(len(full), 1 << 20)
+
+    def test_in_a_sandbox_with_a_name(self):
+        self.client.call("sandbox_start", sandbox="painter")
+        result = self.client.call("sandbox_run_code", sandbox="painter", language="python", code=NOISE + "plt.show()")
+        self.assertEqual(kinds_of(result), ["text", "image"])
+        self.assert_smaller(result["content"][1])
+        path, size = re.search(r"Figure in full: (\S+) \(image/png, (\d+) bytes\)", text_of(result)).groups()
+        found = self.client.call("sandbox_run_command", sandbox="painter", command="stat", args=["-c", "%s", path])
+        self.assertAlmostEqual(int(text_of(found).split()[0]), int(size), delta=3)
+
+    def test_what_is_no_picture(self):
+        """Nor one that claims to have billions of pixels; the session goes on."""
+        for content in ("os.urandom(2 << 20)",
+                        "b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 60000, 60000, 8, 6, 0, 0, 0))"
+                        " + chunk(b'IDAT', zlib.compress(bytes(1 << 20), 0)) + chunk(b'IEND', b'')"):
+            result = self.python(
+                "import os, struct, zlib\nx = 7\n"
+                "def chunk(name, data):\n"
+                "    return struct.pack('>I', len(data)) + name + data + struct.pack('>I', zlib.crc32(name + data))\n"
+                f"n = open('wrong.png', 'wb').write({content})")
+            self.assertEqual(kinds_of(result), ["text", "resource_link"])
+            self.assertIn("[wrong.png is not shown: ", text_of(result))
+            again = self.python("print(x)", session_id=session_of(result))
+            self.assertTrue(text_of(again).startswith("7\n"))
+
+    def test_many_large_ones_fit_into_an_answer(self):
+        result = self.python(
+            NOISE + "import shutil\nplt.savefig('0.png')\nplt.close()\n"
+            "for i in range(1, 7):\n    shutil.copy('0.png', f'{i}.png')\n0")
+        self.assertLess(len(json.dumps(result)), 4 << 20)
+        self.assertEqual(kinds_of(result).count("resource_link"), 7)
+        self.assertGreater(kinds_of(result).count("image"), 2)
+        self.assertIn("[6.png is not shown: the answer is full]", text_of(result))
+
+    def test_without_pillow(self):
+        client = StdioClient("--tools", "sessions")
+        client.initialize()
+        result = client.call("execute_code", template="node",
+                             code="require('fs').writeFileSync('a.png', Buffer.alloc(2 << 20))")
+        self.assertEqual(kinds_of(result), ["text", "resource_link"])
+        self.assertIn("which takes Python with Pillow", text_of(result))
+        self.assertEqual(client.close(), 0)
+        client.process.stdout.close()
+
+
 class Files(Pipes):
     def upload(self, **arguments):
         return self.client.call("sandbox_upload_file", **arguments)
@@ -189,7 +272,8 @@ class Files(Pipes):
     def test_kinds_of_content(self):
         session = session_of(self.python(
             "open('long.txt', 'w').write('ä' * 40000)\nopen('x.bin', 'wb').write(b'\\0\\xff')\n"
-            "open('big.bin', 'wb').write(bytes(3 << 20))"))
+            "open('big.bin', 'wb').write(bytes(3 << 20))\nopen('long.bin', 'wb').write(b'\\xff' * (4 << 20))\n"
+            "open('huge.bin', 'wb').write(bytes(11 << 20))"))
         read = lambda path, **more: self.client.call(
             "sandbox_read_artifact", session_id=session, path=path, **more)
         first = text_of(read("long.txt"))
@@ -199,6 +283,14 @@ class Files(Pipes):
         blob = read("/mnt/data/x.bin")["content"][1]["resource"]
         self.assertEqual(base64.b64decode(blob["blob"]), b"\0\xff")
         self.assertTrue(read("big.bin")["isError"])
+        parts = [read("big.bin", raw=True, offset=offset)["content"][1]["resource"]["blob"] for offset in (0, 2 << 20)]
+        self.assertEqual(b"".join(map(base64.b64decode, parts)), bytes(3 << 20))
+        uri = f"sandbox://{session}/"
+        self.assertIn("parts", self.client.request("resources/read", {"uri": uri + "long.bin"})["error"]["message"])
+        too_large = read("huge.bin")
+        self.assert_refused(too_large, "artifact_too_large", "has 11534336 bytes")
+        self.assertEqual(too_large["structuredContent"]["size_bytes"], 11 << 20)
+        self.assertIsNone(too_large["structuredContent"]["download_url"])
 
     def test_refusals(self):
         session = session_of(self.python("import os; os.symlink('/etc/passwd', 'link')"))
@@ -212,6 +304,52 @@ class Files(Pipes):
         self.assert_refused(missing, "session_not_found", "nobody")
         closed = self.client.call("sandbox_close_session", session_id=session)
         self.assertEqual(closed["structuredContent"], {"status": "closed"})
+
+    def pages(self, **arguments):
+        """All pages of a list of artifacts."""
+        pages, more = [], {}
+        for _ in range(10):
+            told = self.client.call("sandbox_list_artifacts", **arguments, **more)["structuredContent"]
+            pages.append(told["artifacts"])
+            if "next_cursor" not in told:
+                return pages
+            more = {"cursor": told["next_cursor"]}
+        raise AssertionError("there is no end")
+
+    def test_lists_have_folders_and_pages(self):
+        result = self.python(
+            "import os\nos.makedirs('a/b/c'); os.makedirs('.hidden')\n"
+            "deep = '/'.join('abcdefghi'); os.makedirs(deep)\n"
+            "for path in ('a/b/c/deep.txt', 'top.txt', '.hidden/x', deep + '/too-deep'): open(path, 'w').write('1')\n"
+            "os.mkdir('many')\nfor i in range(250): open(f'many/{i:03}', 'w').write('1')\n")
+        self.assertIn("[and 153 more: ", text_of(result))
+        self.assertEqual(kinds_of(result).count("resource_link"), 100)
+        session = session_of(result)
+        pages = self.pages(session_id=session)
+        self.assertEqual([len(page) for page in pages], [200, 52])
+        paths = [artifact["path"] for page in pages for artifact in page]
+        self.assertEqual(paths, ["a/b/c/deep.txt", *(f"many/{i:03}" for i in range(250)), "top.txt"])
+        self.assertEqual(pages[0][0]["filename"], "deep.txt")
+        self.assertEqual(pages[0][0]["uri"], f"sandbox://{session}/a/b/c/deep.txt")
+        self.assertIsNone(pages[0][0]["download_url"])
+        below = self.pages(session_id=session, path="/workspace/a/b")
+        self.assertEqual([artifact["path"] for artifact in below[0]], 
+                         ["a/b/" + "/".join("cdefghi") + "/too-deep", "a/b/c/deep.txt"])
+        first = self.client.request("resources/list")["result"]
+        rest = self.client.request("resources/list", {"cursor": first["nextCursor"]})["result"]
+        listed = [resource["name"] for resource in first["resources"] + rest["resources"]]
+        self.assertEqual(listed, paths)
+        self.assertNotIn("nextCursor", rest)
+        wrong = self.client.request("resources/list", {"cursor": "nobody:0"})
+        self.assertEqual(wrong["error"]["code"], -32602)
+
+    def test_a_list_that_is_too_long_says_so(self):
+        session = session_of(self.python(
+            "import os\nos.mkdir('many')\nfor i in range(10050): os.close(os.open(f'many/{i}', os.O_CREAT))\n"
+            "open('z', 'w').write('1')"))
+        pages = self.client.call("sandbox_list_artifacts", session_id=session, cursor="9999")["structuredContent"]
+        self.assertEqual([artifact["path"] for artifact in pages["artifacts"]], ["z"])
+        self.assertIn("too many", pages["note"])
 
     def test_resources(self):
         sessions = [session_of(self.python("open('f.txt', 'w').write('1')")) for _ in range(2)]
@@ -377,6 +515,18 @@ class HttpTest(SessionTest):
 
 
 class Http(HttpTest):
+    def test_addresses_for_downloads(self):
+        conversation = self.begin()
+        result = self.call(conversation, "sandbox_run_python", {
+            "code": "import os\nos.mkdir('a b')\nopen('a b/ü.bin', 'wb').write(bytes(range(256)))"})
+        url = re.search(r" download: (http://\S+)", text_of(result)).group(1)
+        self.assertTrue(url.startswith(self.server.url + "/files/"), url)
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            self.assertEqual(answer.read(), bytes(range(256)))
+        listed = self.call(conversation, "sandbox_list_artifacts", {"session_id": session_of(result)})
+        artifact, = listed["structuredContent"]["artifacts"]
+        self.assertEqual((artifact["path"], artifact["download_url"]), ("a b/ü.bin", url))
+
     def test_conversations_and_sessions_survive_a_restart(self):
         conversation = self.begin()
         session = session_of(self.call(conversation, "sandbox_run_python", {"code": "x = 7"}))
@@ -448,6 +598,21 @@ class Keys(HttpTest):
         answer = self.post({"id": 1, "method": "tools/list"})
         self.assertEqual(answer.status, 401)
         self.assertEqual(answer.headers["WWW-Authenticate"], "Bearer")
+
+    def test_an_address_is_signed(self):
+        self.server.key = self.key("team-a")
+        conversation = self.begin()
+        session = session_of(self.call(conversation, "sandbox_run_python", {
+            "code": "open('b.bin', 'wb').write(bytes(11 << 20))"}))
+        refused = self.call(conversation, "sandbox_read_artifact", {"session_id": session, "path": "b.bin"})
+        url = refused["structuredContent"]["download_url"]
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            self.assertEqual(answer.read(), bytes(11 << 20))
+        for wrong in (url.split("?")[0], url.replace("signature=", "signature=0"), url.replace("b.bin", "c.bin")):
+            with self.assertRaises(urllib.error.HTTPError) as told:
+                urllib.request.urlopen(wrong, timeout=30)
+            self.assertEqual(told.exception.code, 401)
+            told.exception.close()
 
     def test_a_key_is_good_for_its_namespace(self):
         self.server.key = self.key("team-a")

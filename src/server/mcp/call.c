@@ -5,6 +5,7 @@
 
 #include "base/json_text.h"
 #include "base/mem.h"
+#include "server/http/http.h"
 #include "server/mcp/internal.h"
 
 static struct mcp_call **list_of(const struct mcp_call *call)
@@ -30,6 +31,7 @@ struct mcp_call *mcp_call_make(const struct mcp_incoming *incoming)
     call->peer = peer;
     call->stream = incoming->stream;
     call->is_modern = incoming->is_modern;
+    call->base = incoming->request ? http_base(incoming->request) : NULL;
     snprintf(call->scope, sizeof call->scope, "%s", incoming->scope);
     call->era = call->is_modern ? MCP_MODERN : peer->version;
     const json_t *meta = meta_of(call);
@@ -78,6 +80,7 @@ static struct mcp_stream *release(struct mcp_call *call)
         at = &(*at)->next;
     *at = call->next;
     json_decref(call->message);
+    free(call->base);
     free(call);
     return stream;
 }

@@ -80,6 +80,7 @@ struct mcp_call {
     const json_t *abilities; /* of the client: sampling, elicitation, … */
     const char *era;         /* the version of the protocol that it speaks */
     bool is_modern;
+    char *base; /* where the client found the server, see http_base; NULL: not over HTTP */
     /* For whoever answers. */
     void *context;
     /* The client wants the answer no more; the call does not exist when this returns. */

@@ -1,5 +1,6 @@
 /* The two sets, where they are found, and what all tools do with their calls. */
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/embed.h"
 #include "base/mem.h"
@@ -179,4 +180,12 @@ const json_t *tools_unwrap(const json_t *arguments)
 {
     const json_t *wrapped = json_object_get(arguments, "params");
     return json_is_object(wrapped) ? wrapped : arguments;
+}
+
+char *tools_new_session(void)
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        abort();
+    return xasprintf("sess_%012llx", (unsigned long long)(number & 0xffffffffffff));
 }
