@@ -70,10 +70,13 @@ static void forget_questions(struct mcp_call *call)
     }
 }
 
-static struct mcp_stream *release(struct mcp_call *call)
+static struct mcp_stream *release(struct mcp_call *call, enum mcp_outcome outcome)
 {
+    const struct mcp_offer *offer = call->mcp->offer;
     struct mcp_stream *stream = call->stream;
     struct mcp_call **at = list_of(call);
+    if (call->tool && offer->tool_over)
+        offer->tool_over(call, outcome);
     forget_questions(call);
     subscription_forget(call);
     while (*at != call)
@@ -87,7 +90,9 @@ static struct mcp_stream *release(struct mcp_call *call)
 
 static void finish(struct mcp_call *call, json_t *message, int status)
 {
-    struct mcp_stream *stream = release(call);
+    const json_t *result = json_object_get(message, "result");
+    bool failed = !result || json_is_true(json_object_get(result, "isError"));
+    struct mcp_stream *stream = release(call, failed ? MCP_FAILED : MCP_DONE);
     stream->finish(stream, message, status);
     json_decref(message);
 }
@@ -226,7 +231,7 @@ void mcp_call_cancel(struct mcp_call *call)
 {
     if (call->cancelled)
         call->cancelled(call);
-    struct mcp_stream *stream = release(call);
+    struct mcp_stream *stream = release(call, MCP_CANCELLED);
     stream->finish(stream, NULL, 0);
 }
 

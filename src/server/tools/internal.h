@@ -24,7 +24,7 @@ int tools_begin(struct server *server, struct error *err);
 /* Where the sessions of whoever calls are. */
 const char *tools_namespace(const struct mcp_call *call);
 /* For the log, before anything is answered. */
-void tools_note(const struct mcp_call *call, const char *namespace, const char *sandbox);
+void tools_note(struct mcp_call *call, const char *namespace, const char *sandbox);
 /* A call's argument, NULL when it is absent; -1: it is no text. */
 int tools_text(const json_t *arguments, const char *name, const char **text,
                struct session_failure *failure);
