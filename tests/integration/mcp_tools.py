@@ -44,6 +44,7 @@ class Pipes(unittest.TestCase):
     def tearDown(self):
         self.assertEqual(self.client.close(), 0)
         self.client.process.stdout.close()
+        self.assertLess(self.client.longest, 4 << 20)
         until(lambda: sandboxes() == [])
 
     def python(self, code, **arguments):
@@ -70,6 +71,15 @@ class Offer(Pipes):
         text = prompt["result"]["messages"][0]["content"]["text"]
         for part in ("n1", "team", "microsandbox/node"):
             self.assertIn(part, text)
+
+    def test_completion_of_sessions(self):
+        session = session_of(self.python("pass"))
+        complete = lambda value, name="session": self.client.request("completion/complete", {
+            "ref": {"type": "ref/resource", "uri": "sandbox://{session}/{+path}"},
+            "argument": {"name": name, "value": value}})["result"]["completion"]["values"]
+        self.assertEqual(complete(session[:8]), [session])
+        self.assertEqual(complete("nobody"), [])
+        self.assertEqual(complete("", "path"), [])
 
     def test_unknown_tool(self):
         error = self.client.request("tools/call", {"name": "sandbox_nothing"})["error"]
@@ -430,14 +440,15 @@ class LongWork(Pipes):
             self.assertEqual(progress["progressToken"], "t1")
             self.assertRegex(progress["message"], r"^step \d$")
 
-    def test_cancelling_kills(self):
+    def test_cancelling_kills_the_tree(self):
         self.client.call("sandbox_start", sandbox="c")
         running = self.client.begin("tools/call", {
             "name": "sandbox_run_command", "_meta": {"progressToken": 1},
-            "arguments": {"sandbox": "c", "command": "sleep", "args": ["4711"]}})
-        until(lambda: self.is_running("c", 4711))
+            "arguments": {"sandbox": "c", "command": "sh", "args": ["-c", "setsid sleep 4711 & sleep 4712"]}})
+        until(lambda: self.is_running("c", 4711) and self.is_running("c", 4712))
         self.client.send({"method": "notifications/cancelled", "params": {"requestId": running}})
-        until(lambda: not self.is_running("c", 4711))
+        until(lambda: not self.is_running("c", 4711) and not self.is_running("c", 4712))
+        self.assertNotIn(running, self.client.answers)
 
 
 class SessionSet(Pipes):
@@ -461,6 +472,7 @@ class SessionSet(Pipes):
         for arguments in ({"code": "1", "template": "cobol"}, {"code": "1", "flavor": "huge"},
                           {"code": "1", "timeout": 301}, {}):
             self.assertTrue(self.client.call("execute_code", **arguments)["isError"], arguments)
+        self.assertTrue(self.client.call("execute_command", command="true", timeout=1801)["isError"])
 
 
 class Processes(unittest.TestCase):
@@ -565,6 +577,75 @@ class Http(HttpTest):
             until(lambda: status() == ["processing"])
         until(lambda: status() in (["ready"], ["error"]))
 
+    def modern(self, method, **params):
+        """A modern request: its headers and its body."""
+        subject = params.get("name") or params.get("uri")
+        headers = {"MCP_Protocol_Version": "2026-07-28", "Mcp_Method": method}
+        if subject:
+            headers["Mcp_Name"] = subject
+        return headers, {"id": 1, "method": method, "params": {**params, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}}}
+
+    def test_a_modern_client_listens(self):
+        conversation = self.begin()
+        session = session_of(self.call(conversation, "sandbox_run_python", {"code": "pass"}))
+        uri = f"sandbox://{session}/seen.txt"
+        headers, body = self.modern("subscriptions/listen", notifications={
+            "resourceSubscriptions": [uri], "resourcesListChanged": True})
+        request = urllib.request.Request(
+            self.server.url + "/mcp", json.dumps({"jsonrpc": "2.0", **body}).encode(), {
+                "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+                **{name.replace("_", "-"): value for name, value in headers.items()}})
+        with urllib.request.urlopen(request, timeout=30) as stream:
+            told = (json.loads(line[6:]) for line in stream if line.startswith(b"data: "))
+            self.assertEqual(next(told)["method"], "notifications/subscriptions/acknowledged")
+            for name in ("other.txt", "seen.txt"):
+                self.call(conversation, "sandbox_run_python",
+                          {"code": f"n = open('{name}', 'w').write('1')", "session_id": session})
+            methods = [next(told) for _ in range(3)]
+        self.assertEqual([message["method"].removeprefix("notifications/resources/") for message in methods],
+                         ["list_changed", "list_changed", "updated"])
+        self.assertEqual(methods[2]["params"]["uri"], uri)
+
+    def test_cancelling_over_http(self):
+        conversation = self.begin()
+        session = session_of(self.call(conversation, "sandbox_run_python", {"code": "pass"}))
+        status = lambda: self.server.rpc("session.get", session_id=session)["status"]
+        answers = []
+        running = threading.Thread(target=lambda: answers.append(self.post({
+            "id": "long", "method": "tools/call", "params": {"name": "sandbox_run_python", "arguments": {
+                "code": "import time; time.sleep(600)", "session_id": session}}},
+            Mcp_Session_Id=conversation)))
+        running.start()
+        until(lambda: status() == "processing")
+        told = self.post({"method": "notifications/cancelled", "params": {"requestId": "long"}},
+                         Mcp_Session_Id=conversation)
+        self.assertEqual(told.status, 202)
+        running.join(timeout=30)
+        self.assertEqual(answers[0].status, 202)
+        until(lambda: status() in ("ready", "error"))
+
+    def test_other_hosts_and_origins_are_refused(self):
+        message = {"id": 1, "method": "tools/list"}
+        for headers in ({"Host": "evil.example.com"}, {"Origin": "http://evil.example.com"}):
+            for method in ("POST", "GET", "DELETE"):
+                answer = self.server.fetch(method, "/mcp", {"jsonrpc": "2.0", **message} if method == "POST" else None,
+                                           Accept="application/json, text/event-stream", **headers)
+                self.assertEqual(answer.status, 403, (method, headers))
+
+    def test_a_file_of_the_largest_size(self):
+        conversation = self.begin()
+        content = base64.b64encode(bytes(50 << 20)).decode()
+        uploaded = self.call(conversation, "sandbox_upload_file", {"filename": "b", "content_base64": content})
+        session = uploaded["structuredContent"]["session_id"]
+        looked = self.call(conversation, "sandbox_run_python",
+                           {"code": "import os; print(os.path.getsize('b'))", "session_id": session})
+        self.assertTrue(text_of(looked).startswith(f"{50 << 20}\n"))
+        refused = self.call(conversation, "sandbox_upload_file", {
+            "filename": "c", "content_base64": base64.b64encode(bytes((50 << 20) + 1)).decode()})
+        self.assertEqual(refused["structuredContent"]["error"], "upload_too_large")
+
     def test_ending_while_a_call_runs(self):
         conversation = self.begin()
         session = session_of(self.call(conversation, "sandbox_run_python", {"code": "pass"}))
@@ -598,6 +679,10 @@ class Keys(HttpTest):
         answer = self.post({"id": 1, "method": "tools/list"})
         self.assertEqual(answer.status, 401)
         self.assertEqual(answer.headers["WWW-Authenticate"], "Bearer")
+        self.server.key = "msb_wrong"
+        answer = self.post({"id": 1, "method": "tools/list"})
+        self.assertEqual(answer.status, 401)
+        self.assertEqual(answer.headers["WWW-Authenticate"], 'Bearer error="invalid_token"')
 
     def test_an_address_is_signed(self):
         self.server.key = self.key("team-a")

@@ -14,7 +14,7 @@
 
 #define SCHEME "sandbox://"
 /* On stdio; in base64 and beside all else it must fit into a line. */
-#define RESOURCE_MAX (3u << 20)
+#define RESOURCE_MAX (2900u << 10)
 
 struct visit {
     struct mcp_call *call;

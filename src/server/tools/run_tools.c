@@ -12,6 +12,7 @@
 #define OUTPUT_MAX (4u << 20)
 #define OUTPUT_FOLDER "output"
 #define EXECUTE_CODE_S_MAX 300
+#define EXECUTE_COMMAND_S_MAX 1800
 #define TIMEOUT_S_MAX (24u * 3600)
 
 enum style { PYTHON, EXECUTE_CODE, EXECUTE_COMMAND };
@@ -263,7 +264,7 @@ void tool_execute_command(struct mcp_call *call, const json_t *arguments)
         job_continue(call, handle);
         return;
     }
-    if (prepare(call, given, TIMEOUT_S_MAX, &request, &work, &failure) < 0 ||
+    if (prepare(call, given, EXECUTE_COMMAND_S_MAX, &request, &work, &failure) < 0 ||
         tools_need_text(given, "command", &command, &failure) < 0) {
         mcp_succeed(call, answer_failure(&failure));
         return;
