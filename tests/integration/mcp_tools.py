@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 import signal
 import socket
@@ -139,6 +140,19 @@ class Python(Pipes):
         self.assertEqual(read["text"], "x,y\n1,2\n")
         picture = self.client.request("resources/read", {"uri": f"sandbox://{session}/chart.png"})
         self.assertTrue(base64.b64decode(picture["result"]["contents"][0]["blob"]).startswith(b"\x89PNG"))
+
+    def test_the_chart_of_the_documentation(self):
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs")
+        with open(os.path.join(folder, "mcp.md"), encoding="utf-8") as file:
+            demo = file.read().split("## A chart, word for word")[1]
+        upload = json.loads(re.search("```json\n(.*?)```", demo, re.S).group(1))
+        session = self.client.call("sandbox_upload_file", **upload)["structuredContent"]["session_id"]
+        result = self.python(re.search("```python\n(.*?)```", demo, re.S).group(1), session_id=session)
+        self.assertEqual(kinds_of(result), ["text", "image", "resource_link"])
+        hide = lambda text: re.sub(r"sess_\w+|run_\w+|\d+ ms", "…", text)
+        self.assertEqual(hide(text_of(result)), hide(re.search("```\n(north.*?)```", demo, re.S).group(1)))
+        with open(os.path.join(folder, "mcp-chart.png"), "rb") as file:
+            self.assertEqual(base64.b64decode(result["content"][1]["data"])[:32], file.read(32))
 
     def test_a_figure_that_is_also_saved_is_shown_once(self):
         result = self.python("import matplotlib.pyplot as plt\nplt.plot([1])\nplt.savefig('a.png')\nplt.show()")
