@@ -198,6 +198,8 @@ NOISE = (
 
 
 class Pictures(Pipes):
+    environment = {"MSB_MCP_ANSWER_WITHIN": "110"}
+
     def assert_smaller(self, block):
         data = base64.b64decode(block["data"])
         self.assertEqual(block["mimeType"], "image/png")

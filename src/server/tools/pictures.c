@@ -9,7 +9,8 @@
 
 EMBED(shrink, "src/server/tools/shrink.py");
 
-#define SHRINK_S 10
+/* An emulated machine may take long to start Python. */
+#define SHRINK_S 30
 /* In base64 it must fit into the output of a command. */
 #define SMALLER_MAX (700u << 10)
 /* Smaller than this, nobody sees anything. */
