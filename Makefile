@@ -71,6 +71,7 @@ $(BUILD)/src/engine/agent_program.o: $(BUILD)/msb-agent
 $(BUILD)/src/image/recipes.o: $(wildcard images/*)
 $(BUILD)/src/server/openapi.o: src/server/openapi.json
 $(BUILD)/src/server/tools/offer.o: src/server/tools/sandbox.json src/server/tools/sessions.json
+$(BUILD)/src/server/tools/pictures.o: src/server/tools/shrink.py
 $(BUILD)/agent/src/agent/language.o: $(wildcard src/agent/runtimes/*) $(BUILD)/hand_over.so
 
 $(BUILD)/hand_over.so: src/agent/runtimes/hand_over.c

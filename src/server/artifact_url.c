@@ -24,16 +24,6 @@ static void append_path(struct buf *out, const char *path)
     }
 }
 
-static void append_base(struct buf *out, const struct http_request *request)
-{
-    const struct server *server = request->server->context;
-    const char *host = http_header(request, "Host");
-    if (server->session_settings.server_url)
-        buf_append_text(out, server->session_settings.server_url);
-    else if (host)
-        buf_printf(out, "%s://%s", request->server->tls ? "https" : "http", host);
-}
-
 /* What is signed: whose it is, until when, and the path as it is sent. */
 static char *sign(const struct server *server, const char *namespace, const char *expires,
                   const char *path)
@@ -42,15 +32,14 @@ static char *sign(const struct server *server, const char *namespace, const char
     return keys_sign(server->secret, text);
 }
 
-char *artifact_url(const struct http_request *request, const char *namespace, const char *id,
-                   const char *path)
+char *artifact_url_at(const struct server *server, const char *base, const char *namespace,
+                      const char *id, const char *path)
 {
-    const struct server *server = request->server->context;
+    const char *own = server->session_settings.server_url;
     cleanup_buf struct buf url = {0}, place = {0};
     buf_printf(&place, PREFIX "%s/", id);
     append_path(&place, path);
-    append_base(&url, request);
-    buf_append_text(&url, buf_text(&place));
+    buf_printf(&url, "%s%s", own ? own : base, buf_text(&place));
     if (server->secret) {
         char expires[32];
         snprintf(expires, sizeof expires, "%lld",
@@ -61,6 +50,13 @@ char *artifact_url(const struct http_request *request, const char *namespace, co
         buf_printf(&url, "?namespace=%s", namespace);
     }
     return xstrdup(buf_text(&url));
+}
+
+char *artifact_url(const struct http_request *request, const char *namespace, const char *id,
+                   const char *path)
+{
+    cleanup_free char *base = http_base(request);
+    return artifact_url_at(request->server->context, base, namespace, id, path);
 }
 
 bool artifact_is_signed(const struct http_request *request, char namespace[64])

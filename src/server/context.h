@@ -19,10 +19,10 @@ struct server {
     struct boxes boxes;
     struct session_settings session_settings;
     struct sessions *sessions;
-    struct mcp_offer offers[2];  /* by enum tool_set */
-    struct mcp *mcp[2];          /* the same; NULL: it is closed, or never was open */
-    struct job *jobs;            /* of tools, see tools/job.h */
-    struct http_request *asking; /* whose tool call begins right now */
+    struct mcp_offer offers[FIGURES_TOOL_SETS]; /* by enum tool_set */
+    struct mcp *mcp[FIGURES_TOOL_SETS]; /* the same; NULL: it is closed, or never was open */
+    struct job *jobs;                   /* of tools, see tools/job.h */
+    struct http_request *asking;        /* whose tool call begins right now */
     struct figures *figures;
     uint64_t answers[SERVER_STATUSES]; /* how many, by their HTTP status */
     uint64_t began_us;                 /* as clock_monotonic_us has it */

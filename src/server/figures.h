@@ -10,6 +10,9 @@
 
 #define FIGURES_METHODS 64
 #define FIGURES_CODES 16
+#define FIGURES_TOOL_SETS 2
+#define FIGURES_TOOLS 10
+#define FIGURES_OUTCOMES 3
 #define FIGURES_BUCKETS 16
 
 struct histogram {
@@ -21,6 +24,7 @@ struct figures {
     char namespace[64]; /* "": calls that did not get so far as to have one */
     uint64_t calls[FIGURES_METHODS];
     uint64_t errors[FIGURES_CODES];
+    uint64_t tools[FIGURES_TOOL_SETS][FIGURES_TOOLS][FIGURES_OUTCOMES]; /* calls, as mcp.h has it */
     struct histogram call_time;
     uint64_t bytes_in, bytes_out;
     uint64_t starts, failed_starts;

@@ -49,7 +49,8 @@ bool key_admit(struct http_request *request)
     if (speaks_rpc(request)) {
         rpc_refuse(request, RPC_AUTHENTICATION, &err);
     } else {
-        http_add_header(request, "WWW-Authenticate", "Bearer");
+        http_add_header(request, "WWW-Authenticate",
+                        header ? "Bearer error=\"invalid_token\"" : "Bearer");
         http_answer_error(request, 401, &err);
     }
     return false;

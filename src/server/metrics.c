@@ -62,6 +62,32 @@ static void show_calls(struct page *page)
     }
 }
 
+static void show_tool(struct page *page, const struct figures *figures, size_t set, size_t which)
+{
+    static const char *const outcomes[] = {
+        [MCP_DONE] = "done", [MCP_FAILED] = "failed", [MCP_CANCELLED] = "cancelled"};
+    for (size_t i = 0; i < sizeof outcomes / sizeof outcomes[0]; i++) {
+        uint64_t count = figures->tools[set][which][i];
+        if (count)
+            buf_printf(&page->text,
+                       "msb_tool_calls_total{namespace=\"%s\",tool=\"%s\",outcome=\"%s\"} %" PRIu64
+                       "\n",
+                       figures->namespace, page->server->offers[set].tools[which].name, outcomes[i],
+                       count);
+    }
+}
+
+static void show_tools(struct page *page)
+{
+    begin(page, "msb_tool_calls_total", "counter", "Calls of tools for models that are over.");
+    for (EACH_SHOWN(page, figures)) {
+        for (size_t set = 0; set < FIGURES_TOOL_SETS; set++) {
+            for (size_t i = 0; i < FIGURES_TOOLS; i++)
+                show_tool(page, figures, set, i);
+        }
+    }
+}
+
 static void show_counter(struct page *page, const char *name, const char *help, size_t offset)
 {
     begin(page, name, "counter", help);
@@ -110,6 +136,7 @@ static void show_histogram(struct page *page, const char *name, const char *help
 static void show_namespaces(struct page *page)
 {
     show_calls(page);
+    show_tools(page);
     show_histogram(page, "msb_call_duration_seconds", "How long calls took.",
                    offsetof(struct figures, call_time));
     show_counter(page, "msb_received_bytes_total", "Bytes in the bodies of calls.",

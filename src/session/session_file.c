@@ -18,6 +18,8 @@ struct session_file {
     enum operation operation;
     char *path;
     bool beneath;
+    unsigned depth;
+    bool partial;
     uint64_t max;
     struct client_call call;
     bool is_running, is_too_long;
@@ -69,15 +71,17 @@ static void tell(struct session_file *file, const struct error *err)
     struct session_failure failure;
     const char *id = session_id(file->lease.session);
     struct error too_long;
+    bool is_cut = file->partial && err->code == ERROR_LIMIT;
     if (file->is_too_long) {
         error_set(&too_long, ERROR_LIMIT, "%.400s is too large to be had at once", file->path);
         failure_wrap(&failure, FAILURE_FILE_TOO_LARGE, NULL, id, &too_long);
-    } else if (err->code != ERROR_NONE) {
+    } else if (err->code != ERROR_NONE && !is_cut) {
         failure_wrap(&failure, FAILURE_NONE, "path", id, err);
     } else {
         file->ended(file->context,
                     &(struct file_result){.content = buf_data(&file->content),
                                           .length = buf_length(&file->content),
+                                          .is_cut = is_cut,
                                           .entries = file->entries},
                     NULL);
         return;
@@ -102,8 +106,10 @@ static void begin(struct session_file *file, struct sandbox_client *client)
     bool is_write = file->operation == OP_FILE_WRITE;
     struct file_request request = {
         .path = file->path, .beneath = file->beneath, .parents = is_write};
-    if (file->operation == OP_FILE_LIST)
+    if (file->operation == OP_FILE_LIST) {
         request.limit = file->max;
+        request.depth = file->depth;
+    }
     file_request_fields(&fields, &request);
     file->is_running = true;
     call_start(client, &file->call, file->operation, &fields, &handlers, file);
@@ -139,6 +145,8 @@ static struct session_file *file_new(const struct file_work *work, file_ended *e
     file->operation = work->operation;
     file->path = xstrdup(work->path[0] ? work->path : ".");
     file->beneath = work->beneath;
+    file->depth = work->depth;
+    file->partial = work->partial;
     file->max = work->max ? work->max : fallback;
     file->entries = json_array();
     file->lease.ready = on_ready;

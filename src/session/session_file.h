@@ -13,13 +13,16 @@ struct file_work {
     bool beneath;             /* of READ, STAT and LIST: nothing outside of it, and no links */
     const void *content;      /* of WRITE; folders on the way are made */
     size_t length;
-    uint64_t max; /* bytes of READ, entries of LIST; 0: 16 MB and 10000 */
+    unsigned depth; /* of LIST: levels of folders; 0: one */
+    bool partial;   /* of LIST: too many entries are cut, instead of an error */
+    uint64_t max;   /* bytes of READ, entries of LIST; 0: 16 MB and 10000 */
 };
 
 /* Lasts for the call of `ended`. */
 struct file_result {
     const void *content; /* of READ */
     size_t length;
+    bool is_cut;
     json_t *entries; /* of STAT and LIST: records, as docs/agent-protocol.md has them */
 };
 

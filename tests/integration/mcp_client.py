@@ -21,6 +21,7 @@ class StdioClient:
             env={**os.environ, **(environment or {})},
         )
         self.next_id = 0
+        self.longest = 0  # of the lines that came
         self.answers = {}
         self.notifications = []
         self.messages = queue.Queue()
@@ -28,6 +29,7 @@ class StdioClient:
 
     def _read(self):
         for line in self.process.stdout:
+            self.longest = max(self.longest, len(line))
             self.messages.put(json.loads(line))
         self.messages.put(None)
 

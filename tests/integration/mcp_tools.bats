@@ -54,6 +54,10 @@ tools() {
     tools Python
 }
 
+@test "pictures that are too large" {
+    tools Pictures
+}
+
 @test "files of sessions" {
     tools Files
 }

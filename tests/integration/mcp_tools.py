@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 import signal
 import socket
@@ -9,6 +10,8 @@ import subprocess
 import threading
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 from mcp_client import MSB, StdioClient, kinds_of, text_of
 from session_server import SessionTest
@@ -42,6 +45,7 @@ class Pipes(unittest.TestCase):
     def tearDown(self):
         self.assertEqual(self.client.close(), 0)
         self.client.process.stdout.close()
+        self.assertLess(self.client.longest, 4 << 20)
         until(lambda: sandboxes() == [])
 
     def python(self, code, **arguments):
@@ -68,6 +72,15 @@ class Offer(Pipes):
         text = prompt["result"]["messages"][0]["content"]["text"]
         for part in ("n1", "team", "microsandbox/node"):
             self.assertIn(part, text)
+
+    def test_completion_of_sessions(self):
+        session = session_of(self.python("pass"))
+        complete = lambda value, name="session": self.client.request("completion/complete", {
+            "ref": {"type": "ref/resource", "uri": "sandbox://{session}/{+path}"},
+            "argument": {"name": name, "value": value}})["result"]["completion"]["values"]
+        self.assertEqual(complete(session[:8]), [session])
+        self.assertEqual(complete("nobody"), [])
+        self.assertEqual(complete("", "path"), [])
 
     def test_unknown_tool(self):
         error = self.client.request("tools/call", {"name": "sandbox_nothing"})["error"]
@@ -99,6 +112,7 @@ class Offer(Pipes):
 class Python(Pipes):
     def test_variables_stay_in_a_session(self):
         first = self.python("x = 20")
+        self.assertRegex(session_of(first), "^sess_[0-9a-f]{12}$")
         again = self.python("print(x + 22)", session_id=session_of(first))
         self.assertTrue(text_of(again).startswith("42\n[exit code 0, "), text_of(again))
         self.assertNotIn("structuredContent", again)
@@ -127,13 +141,22 @@ class Python(Pipes):
         picture = self.client.request("resources/read", {"uri": f"sandbox://{session}/chart.png"})
         self.assertTrue(base64.b64decode(picture["result"]["contents"][0]["blob"]).startswith(b"\x89PNG"))
 
+    def test_the_chart_of_the_documentation(self):
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs")
+        with open(os.path.join(folder, "mcp.md"), encoding="utf-8") as file:
+            demo = file.read().split("## A chart, word for word")[1]
+        upload = json.loads(re.search("```json\n(.*?)```", demo, re.S).group(1))
+        session = self.client.call("sandbox_upload_file", **upload)["structuredContent"]["session_id"]
+        result = self.python(re.search("```python\n(.*?)```", demo, re.S).group(1), session_id=session)
+        self.assertEqual(kinds_of(result), ["text", "image", "resource_link"])
+        hide = lambda text: re.sub(r"sess_\w+|run_\w+|\d+ ms", "…", text)
+        self.assertEqual(hide(text_of(result)), hide(re.search("```\n(north.*?)```", demo, re.S).group(1)))
+        with open(os.path.join(folder, "mcp-chart.png"), "rb") as file:
+            self.assertEqual(base64.b64decode(result["content"][1]["data"])[:32], file.read(32))
+
     def test_a_figure_that_is_also_saved_is_shown_once(self):
         result = self.python("import matplotlib.pyplot as plt\nplt.plot([1])\nplt.savefig('a.png')\nplt.show()")
         self.assertEqual(kinds_of(result), ["text", "image", "resource_link"])
-
-    def test_a_large_picture_is_linked(self):
-        result = self.python("import os\nopen('noise.png', 'wb').write(os.urandom(2 << 20))")
-        self.assertEqual(kinds_of(result), ["text", "resource_link"])
 
     def test_long_output_can_be_read_to_its_end(self):
         result = self.python("print('x' * 200000, 'end')")
@@ -167,6 +190,92 @@ class Python(Pipes):
         self.assertIn("[exit code 0, ", text_of(self.client.wait(first)["result"]))
 
 
+# A figure whose PNG has some megabytes.
+NOISE = (
+    "import numpy as np, matplotlib.pyplot as plt\n"
+    "plt.figure(figsize=(12, 10), dpi=110)\n"
+    "plt.imshow(np.random.default_rng(1).random((1500, 1500, 3)), interpolation='nearest')\n")
+
+
+class Pictures(Pipes):
+    environment = {"MSB_MCP_ANSWER_WITHIN": "110"}
+
+    def assert_smaller(self, block):
+        data = base64.b64decode(block["data"])
+        self.assertEqual(block["mimeType"], "image/png")
+        self.assertTrue(data.startswith(b"\x89PNG"))
+        self.assertLess(len(data), 1 << 20)
+        self.assertGreater(int.from_bytes(data[16:20], "big"), 200)
+
+    def read(self, uri):
+        contents = self.client.request("resources/read", {"uri": uri})["result"]["contents"]
+        return base64.b64decode(contents[0]["blob"])
+
+    def test_a_large_file_is_shown_smaller_and_linked(self):
+        result = self.python(NOISE + "plt.savefig('noise.png')\nplt.close()")
+        self.assertEqual(kinds_of(result), ["text", "image", "resource_link"])
+        self.assert_smaller(result["content"][1])
+        self.assertIn("[noise.png is shown smaller than it is]", text_of(result))
+        self.assertGreater(len(self.read(result["content"][2]["uri"])), 1 << 20)
+        read = self.client.call("sandbox_read_artifact", session_id=session_of(result), path="noise.png")
+        self.assertEqual(kinds_of(read), ["text", "image", "resource_link"])
+        self.assert_smaller(read["content"][1])
+
+    def test_a_large_figure_is_kept_in_full(self):
+        result = self.python(NOISE + "plt.show()")
+        self.assertEqual(kinds_of(result), ["text", "image", "resource_link"])
+        self.assert_smaller(result["content"][1])
+        uri = result["content"][2]["uri"]
+        self.assertRegex(uri, r"^sandbox://[\w-]+/pictures/run_\w+-1\.png$")
+        self.assertIn(f"Figure in full: {uri.split('/', 3)[3]} (image/png, ", text_of(result))
+        full = self.read(uri)
+        self.assertTrue(full.startswith(b"\x89PNG"))
+        self.assertGreater(len(full), 1 << 20)
+
+    def test_in_a_sandbox_with_a_name(self):
+        self.client.call("sandbox_start", sandbox="painter")
+        result = self.client.call("sandbox_run_code", sandbox="painter", language="python", code=NOISE + "plt.show()")
+        self.assertEqual(kinds_of(result), ["text", "image"])
+        self.assert_smaller(result["content"][1])
+        path, size = re.search(r"Figure in full: (\S+) \(image/png, (\d+) bytes\)", text_of(result)).groups()
+        found = self.client.call("sandbox_run_command", sandbox="painter", command="stat", args=["-c", "%s", path])
+        self.assertAlmostEqual(int(text_of(found).split()[0]), int(size), delta=3)
+
+    def test_what_is_no_picture(self):
+        """Nor one that claims to have billions of pixels; the session goes on."""
+        for content in ("os.urandom(2 << 20)",
+                        "b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 60000, 60000, 8, 6, 0, 0, 0))"
+                        " + chunk(b'IDAT', zlib.compress(bytes(1 << 20), 0)) + chunk(b'IEND', b'')"):
+            result = self.python(
+                "import os, struct, zlib\nx = 7\n"
+                "def chunk(name, data):\n"
+                "    return struct.pack('>I', len(data)) + name + data + struct.pack('>I', zlib.crc32(name + data))\n"
+                f"n = open('wrong.png', 'wb').write({content})")
+            self.assertEqual(kinds_of(result), ["text", "resource_link"])
+            self.assertIn("[wrong.png is not shown: ", text_of(result))
+            again = self.python("print(x)", session_id=session_of(result))
+            self.assertTrue(text_of(again).startswith("7\n"))
+
+    def test_many_large_ones_fit_into_an_answer(self):
+        result = self.python(
+            NOISE + "import shutil\nplt.savefig('0.png')\nplt.close()\n"
+            "for i in range(1, 7):\n    shutil.copy('0.png', f'{i}.png')\n0")
+        self.assertLess(len(json.dumps(result)), 4 << 20)
+        self.assertEqual(kinds_of(result).count("resource_link"), 7)
+        self.assertGreater(kinds_of(result).count("image"), 2)
+        self.assertIn("[6.png is not shown: the answer is full]", text_of(result))
+
+    def test_without_pillow(self):
+        client = StdioClient("--tools", "sessions")
+        client.initialize()
+        result = client.call("execute_code", template="node",
+                             code="require('fs').writeFileSync('a.png', Buffer.alloc(2 << 20))")
+        self.assertEqual(kinds_of(result), ["text", "resource_link"])
+        self.assertIn("which takes Python with Pillow", text_of(result))
+        self.assertEqual(client.close(), 0)
+        client.process.stdout.close()
+
+
 class Files(Pipes):
     def upload(self, **arguments):
         return self.client.call("sandbox_upload_file", **arguments)
@@ -189,7 +298,8 @@ class Files(Pipes):
     def test_kinds_of_content(self):
         session = session_of(self.python(
             "open('long.txt', 'w').write('ä' * 40000)\nopen('x.bin', 'wb').write(b'\\0\\xff')\n"
-            "open('big.bin', 'wb').write(bytes(3 << 20))"))
+            "open('big.bin', 'wb').write(bytes(3 << 20))\nopen('long.bin', 'wb').write(b'\\xff' * (4 << 20))\n"
+            "open('huge.bin', 'wb').write(bytes(11 << 20))"))
         read = lambda path, **more: self.client.call(
             "sandbox_read_artifact", session_id=session, path=path, **more)
         first = text_of(read("long.txt"))
@@ -199,6 +309,14 @@ class Files(Pipes):
         blob = read("/mnt/data/x.bin")["content"][1]["resource"]
         self.assertEqual(base64.b64decode(blob["blob"]), b"\0\xff")
         self.assertTrue(read("big.bin")["isError"])
+        parts = [read("big.bin", raw=True, offset=offset)["content"][1]["resource"]["blob"] for offset in (0, 2 << 20)]
+        self.assertEqual(b"".join(map(base64.b64decode, parts)), bytes(3 << 20))
+        uri = f"sandbox://{session}/"
+        self.assertIn("parts", self.client.request("resources/read", {"uri": uri + "long.bin"})["error"]["message"])
+        too_large = read("huge.bin")
+        self.assert_refused(too_large, "artifact_too_large", "has 11534336 bytes")
+        self.assertEqual(too_large["structuredContent"]["size_bytes"], 11 << 20)
+        self.assertIsNone(too_large["structuredContent"]["download_url"])
 
     def test_refusals(self):
         session = session_of(self.python("import os; os.symlink('/etc/passwd', 'link')"))
@@ -212,6 +330,52 @@ class Files(Pipes):
         self.assert_refused(missing, "session_not_found", "nobody")
         closed = self.client.call("sandbox_close_session", session_id=session)
         self.assertEqual(closed["structuredContent"], {"status": "closed"})
+
+    def pages(self, **arguments):
+        """All pages of a list of artifacts."""
+        pages, more = [], {}
+        for _ in range(10):
+            told = self.client.call("sandbox_list_artifacts", **arguments, **more)["structuredContent"]
+            pages.append(told["artifacts"])
+            if "next_cursor" not in told:
+                return pages
+            more = {"cursor": told["next_cursor"]}
+        raise AssertionError("there is no end")
+
+    def test_lists_have_folders_and_pages(self):
+        result = self.python(
+            "import os\nos.makedirs('a/b/c'); os.makedirs('.hidden')\n"
+            "deep = '/'.join('abcdefghi'); os.makedirs(deep)\n"
+            "for path in ('a/b/c/deep.txt', 'top.txt', '.hidden/x', deep + '/too-deep'): open(path, 'w').write('1')\n"
+            "os.mkdir('many')\nfor i in range(250): open(f'many/{i:03}', 'w').write('1')\n")
+        self.assertIn("[and 153 more: ", text_of(result))
+        self.assertEqual(kinds_of(result).count("resource_link"), 100)
+        session = session_of(result)
+        pages = self.pages(session_id=session)
+        self.assertEqual([len(page) for page in pages], [200, 52])
+        paths = [artifact["path"] for page in pages for artifact in page]
+        self.assertEqual(paths, ["a/b/c/deep.txt", *(f"many/{i:03}" for i in range(250)), "top.txt"])
+        self.assertEqual(pages[0][0]["filename"], "deep.txt")
+        self.assertEqual(pages[0][0]["uri"], f"sandbox://{session}/a/b/c/deep.txt")
+        self.assertIsNone(pages[0][0]["download_url"])
+        below = self.pages(session_id=session, path="/workspace/a/b")
+        self.assertEqual([artifact["path"] for artifact in below[0]], 
+                         ["a/b/" + "/".join("cdefghi") + "/too-deep", "a/b/c/deep.txt"])
+        first = self.client.request("resources/list")["result"]
+        rest = self.client.request("resources/list", {"cursor": first["nextCursor"]})["result"]
+        listed = [resource["name"] for resource in first["resources"] + rest["resources"]]
+        self.assertEqual(listed, paths)
+        self.assertNotIn("nextCursor", rest)
+        wrong = self.client.request("resources/list", {"cursor": "nobody:0"})
+        self.assertEqual(wrong["error"]["code"], -32602)
+
+    def test_a_list_that_is_too_long_says_so(self):
+        session = session_of(self.python(
+            "import os\nos.mkdir('many')\nfor i in range(10050): os.close(os.open(f'many/{i}', os.O_CREAT))\n"
+            "open('z', 'w').write('1')"))
+        pages = self.client.call("sandbox_list_artifacts", session_id=session, cursor="9999")["structuredContent"]
+        self.assertEqual([artifact["path"] for artifact in pages["artifacts"]], ["z"])
+        self.assertIn("too many", pages["note"])
 
     def test_resources(self):
         sessions = [session_of(self.python("open('f.txt', 'w').write('1')")) for _ in range(2)]
@@ -292,14 +456,15 @@ class LongWork(Pipes):
             self.assertEqual(progress["progressToken"], "t1")
             self.assertRegex(progress["message"], r"^step \d$")
 
-    def test_cancelling_kills(self):
+    def test_cancelling_kills_the_tree(self):
         self.client.call("sandbox_start", sandbox="c")
         running = self.client.begin("tools/call", {
             "name": "sandbox_run_command", "_meta": {"progressToken": 1},
-            "arguments": {"sandbox": "c", "command": "sleep", "args": ["4711"]}})
-        until(lambda: self.is_running("c", 4711))
+            "arguments": {"sandbox": "c", "command": "sh", "args": ["-c", "setsid sleep 4711 & sleep 4712"]}})
+        until(lambda: self.is_running("c", 4711) and self.is_running("c", 4712))
         self.client.send({"method": "notifications/cancelled", "params": {"requestId": running}})
-        until(lambda: not self.is_running("c", 4711))
+        until(lambda: not self.is_running("c", 4711) and not self.is_running("c", 4712))
+        self.assertNotIn(running, self.client.answers)
 
 
 class SessionSet(Pipes):
@@ -323,6 +488,7 @@ class SessionSet(Pipes):
         for arguments in ({"code": "1", "template": "cobol"}, {"code": "1", "flavor": "huge"},
                           {"code": "1", "timeout": 301}, {}):
             self.assertTrue(self.client.call("execute_code", **arguments)["isError"], arguments)
+        self.assertTrue(self.client.call("execute_command", command="true", timeout=1801)["isError"])
 
 
 class Processes(unittest.TestCase):
@@ -377,6 +543,18 @@ class HttpTest(SessionTest):
 
 
 class Http(HttpTest):
+    def test_addresses_for_downloads(self):
+        conversation = self.begin()
+        result = self.call(conversation, "sandbox_run_python", {
+            "code": "import os\nos.mkdir('a b')\nopen('a b/ü.bin', 'wb').write(bytes(range(256)))"})
+        url = re.search(r" download: (http://\S+)", text_of(result)).group(1)
+        self.assertTrue(url.startswith(self.server.url + "/files/"), url)
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            self.assertEqual(answer.read(), bytes(range(256)))
+        listed = self.call(conversation, "sandbox_list_artifacts", {"session_id": session_of(result)})
+        artifact, = listed["structuredContent"]["artifacts"]
+        self.assertEqual((artifact["path"], artifact["download_url"]), ("a b/ü.bin", url))
+
     def test_conversations_and_sessions_survive_a_restart(self):
         conversation = self.begin()
         session = session_of(self.call(conversation, "sandbox_run_python", {"code": "x = 7"}))
@@ -415,6 +593,75 @@ class Http(HttpTest):
             until(lambda: status() == ["processing"])
         until(lambda: status() in (["ready"], ["error"]))
 
+    def modern(self, method, **params):
+        """A modern request: its headers and its body."""
+        subject = params.get("name") or params.get("uri")
+        headers = {"MCP_Protocol_Version": "2026-07-28", "Mcp_Method": method}
+        if subject:
+            headers["Mcp_Name"] = subject
+        return headers, {"id": 1, "method": method, "params": {**params, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}}}
+
+    def test_a_modern_client_listens(self):
+        conversation = self.begin()
+        session = session_of(self.call(conversation, "sandbox_run_python", {"code": "pass"}))
+        uri = f"sandbox://{session}/seen.txt"
+        headers, body = self.modern("subscriptions/listen", notifications={
+            "resourceSubscriptions": [uri], "resourcesListChanged": True})
+        request = urllib.request.Request(
+            self.server.url + "/mcp", json.dumps({"jsonrpc": "2.0", **body}).encode(), {
+                "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+                **{name.replace("_", "-"): value for name, value in headers.items()}})
+        with urllib.request.urlopen(request, timeout=30) as stream:
+            told = (json.loads(line[6:]) for line in stream if line.startswith(b"data: "))
+            self.assertEqual(next(told)["method"], "notifications/subscriptions/acknowledged")
+            for name in ("other.txt", "seen.txt"):
+                self.call(conversation, "sandbox_run_python",
+                          {"code": f"n = open('{name}', 'w').write('1')", "session_id": session})
+            methods = [next(told) for _ in range(3)]
+        self.assertEqual([message["method"].removeprefix("notifications/resources/") for message in methods],
+                         ["list_changed", "list_changed", "updated"])
+        self.assertEqual(methods[2]["params"]["uri"], uri)
+
+    def test_cancelling_over_http(self):
+        conversation = self.begin()
+        session = session_of(self.call(conversation, "sandbox_run_python", {"code": "pass"}))
+        status = lambda: self.server.rpc("session.get", session_id=session)["status"]
+        answers = []
+        running = threading.Thread(target=lambda: answers.append(self.post({
+            "id": "long", "method": "tools/call", "params": {"name": "sandbox_run_python", "arguments": {
+                "code": "import time; time.sleep(600)", "session_id": session}}},
+            Mcp_Session_Id=conversation)))
+        running.start()
+        until(lambda: status() == "processing")
+        told = self.post({"method": "notifications/cancelled", "params": {"requestId": "long"}},
+                         Mcp_Session_Id=conversation)
+        self.assertEqual(told.status, 202)
+        running.join(timeout=30)
+        self.assertEqual(answers[0].status, 202)
+        until(lambda: status() in ("ready", "error"))
+
+    def test_other_hosts_and_origins_are_refused(self):
+        message = {"id": 1, "method": "tools/list"}
+        for headers in ({"Host": "evil.example.com"}, {"Origin": "http://evil.example.com"}):
+            for method in ("POST", "GET", "DELETE"):
+                answer = self.server.fetch(method, "/mcp", {"jsonrpc": "2.0", **message} if method == "POST" else None,
+                                           Accept="application/json, text/event-stream", **headers)
+                self.assertEqual(answer.status, 403, (method, headers))
+
+    def test_a_file_of_the_largest_size(self):
+        conversation = self.begin()
+        content = base64.b64encode(bytes(50 << 20)).decode()
+        uploaded = self.call(conversation, "sandbox_upload_file", {"filename": "b", "content_base64": content})
+        session = uploaded["structuredContent"]["session_id"]
+        looked = self.call(conversation, "sandbox_run_python",
+                           {"code": "import os; print(os.path.getsize('b'))", "session_id": session})
+        self.assertTrue(text_of(looked).startswith(f"{50 << 20}\n"))
+        refused = self.call(conversation, "sandbox_upload_file", {
+            "filename": "c", "content_base64": base64.b64encode(bytes((50 << 20) + 1)).decode()})
+        self.assertEqual(refused["structuredContent"]["error"], "upload_too_large")
+
     def test_ending_while_a_call_runs(self):
         conversation = self.begin()
         session = session_of(self.call(conversation, "sandbox_run_python", {"code": "pass"}))
@@ -448,6 +695,25 @@ class Keys(HttpTest):
         answer = self.post({"id": 1, "method": "tools/list"})
         self.assertEqual(answer.status, 401)
         self.assertEqual(answer.headers["WWW-Authenticate"], "Bearer")
+        self.server.key = "msb_wrong"
+        answer = self.post({"id": 1, "method": "tools/list"})
+        self.assertEqual(answer.status, 401)
+        self.assertEqual(answer.headers["WWW-Authenticate"], 'Bearer error="invalid_token"')
+
+    def test_an_address_is_signed(self):
+        self.server.key = self.key("team-a")
+        conversation = self.begin()
+        session = session_of(self.call(conversation, "sandbox_run_python", {
+            "code": "open('b.bin', 'wb').write(bytes(11 << 20))"}))
+        refused = self.call(conversation, "sandbox_read_artifact", {"session_id": session, "path": "b.bin"})
+        url = refused["structuredContent"]["download_url"]
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            self.assertEqual(answer.read(), bytes(11 << 20))
+        for wrong in (url.split("?")[0], url.replace("signature=", "signature=0"), url.replace("b.bin", "c.bin")):
+            with self.assertRaises(urllib.error.HTTPError) as told:
+                urllib.request.urlopen(wrong, timeout=30)
+            self.assertEqual(told.exception.code, 401)
+            told.exception.close()
 
     def test_a_key_is_good_for_its_namespace(self):
         self.server.key = self.key("team-a")

@@ -1,5 +1,6 @@
 """GET /metrics: valid text, right figures, and nothing of a namespace that is not the key's."""
 
+import json
 import subprocess
 
 from http_server import MSB, PATIENCE, ServerTest
@@ -44,6 +45,29 @@ class Metrics(ServerTest):
             self.assertEqual(grown, more, name)
         self.assertGreater(self.value(after, "msb_received_bytes_total"), 200)
         self.assertGreater(self.value(after, "msb_sent_bytes_total"), 200)
+
+    def call_tool(self, key, tool, **arguments):
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": tool, "arguments": arguments,
+            "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                      "io.modelcontextprotocol/clientCapabilities": {}}}}).encode()
+        self.request("POST", "/mcp", key, "Content-Type: application/json",
+                     "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call",
+                     f"Mcp-Name: {tool}", f"Content-Length: {len(body)}", body=body)
+
+    def test_calls_of_tools_are_counted(self):
+        key, other = self.keygen("tooled"), self.keygen("other-tooled")
+        self.call_tool(key, "sandbox_get_metrics")
+        for arguments in ({}, {"namespace": "other-tooled"}):
+            self.call_tool(key, "sandbox_stop", sandbox="none", **arguments)
+        self.call_tool(key, "sandbox_run_python", code="pass", session_id="a b")
+        self.call_tool(key, "no_such_tool")
+        families = self.scrape(key)
+        counted = {(labels["tool"], labels["outcome"]): value
+                   for _, labels, value in families["msb_tool_calls_total"]["samples"]}
+        self.assertEqual(counted, {("sandbox_get_metrics", "done"): 1, ("sandbox_stop", "failed"): 2,
+                                   ("sandbox_run_python", "failed"): 1})
+        self.assertEqual(self.scrape(other)["msb_tool_calls_total"]["samples"], [])
 
     def test_failed_starts_are_counted(self):
         key = self.keygen("failing")

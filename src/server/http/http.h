@@ -138,6 +138,9 @@ void http_abandon(struct http_server *server);
 
 /* The value, NULL when there is none. Names are compared without regard to case. */
 const char *http_header(const struct http_request *request, const char *name);
+/* Where the client found this server, such as "http://localhost:5555", for free(); "" when it does
+ * not say. */
+char *http_base(const struct http_request *request);
 /* What "{name}" or "*" of the route stands for; NULL when it has no such part. */
 const char *http_parameter(const struct http_request *request, const char *name);
 /* What "*" stands for as it was sent, not decoded. */

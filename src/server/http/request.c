@@ -25,6 +25,16 @@ const char *http_header(const struct http_request *request, const char *name)
     return NULL;
 }
 
+char *http_base(const struct http_request *request)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:[]";
+    const char *host = http_header(request, "Host");
+    if (!host || host[strspn(host, allowed)])
+        return xstrdup("");
+    return xasprintf("%s://%s", request->server->tls ? "https" : "http", host);
+}
+
 /* It goes into logs and headers. */
 static bool is_sane(const char *id)
 {

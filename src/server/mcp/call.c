@@ -5,6 +5,7 @@
 
 #include "base/json_text.h"
 #include "base/mem.h"
+#include "server/http/http.h"
 #include "server/mcp/internal.h"
 
 static struct mcp_call **list_of(const struct mcp_call *call)
@@ -30,6 +31,7 @@ struct mcp_call *mcp_call_make(const struct mcp_incoming *incoming)
     call->peer = peer;
     call->stream = incoming->stream;
     call->is_modern = incoming->is_modern;
+    call->base = incoming->request ? http_base(incoming->request) : NULL;
     snprintf(call->scope, sizeof call->scope, "%s", incoming->scope);
     call->era = call->is_modern ? MCP_MODERN : peer->version;
     const json_t *meta = meta_of(call);
@@ -68,23 +70,29 @@ static void forget_questions(struct mcp_call *call)
     }
 }
 
-static struct mcp_stream *release(struct mcp_call *call)
+static struct mcp_stream *release(struct mcp_call *call, enum mcp_outcome outcome)
 {
+    const struct mcp_offer *offer = call->mcp->offer;
     struct mcp_stream *stream = call->stream;
     struct mcp_call **at = list_of(call);
+    if (call->tool && offer->tool_over)
+        offer->tool_over(call, outcome);
     forget_questions(call);
     subscription_forget(call);
     while (*at != call)
         at = &(*at)->next;
     *at = call->next;
     json_decref(call->message);
+    free(call->base);
     free(call);
     return stream;
 }
 
 static void finish(struct mcp_call *call, json_t *message, int status)
 {
-    struct mcp_stream *stream = release(call);
+    const json_t *result = json_object_get(message, "result");
+    bool failed = !result || json_is_true(json_object_get(result, "isError"));
+    struct mcp_stream *stream = release(call, failed ? MCP_FAILED : MCP_DONE);
     stream->finish(stream, message, status);
     json_decref(message);
 }
@@ -223,7 +231,7 @@ void mcp_call_cancel(struct mcp_call *call)
 {
     if (call->cancelled)
         call->cancelled(call);
-    struct mcp_stream *stream = release(call);
+    struct mcp_stream *stream = release(call, MCP_CANCELLED);
     stream->finish(stream, NULL, 0);
 }
 

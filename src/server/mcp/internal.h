@@ -62,6 +62,7 @@ struct mcp {
     struct mcp_call *loose; /* modern calls over HTTP */
     struct mcp_listener *listeners;
     struct http_stream *events; /* open streams of events */
+    struct http_stream *left;   /* those that are over but were not read to their end */
     uv_timer_t pulse;
     unsigned next_stream;
     json_int_t next_question;
@@ -126,6 +127,18 @@ void subscription_forget(struct mcp_call *call);
 void subscription_set(struct mcp_call *call, bool wanted);
 void subscription_end_all(struct mcp *mcp);
 
-/* http.c: streams that outlive their requests. */
-void http_streams_close(struct mcp *mcp);
-void http_streams_forget(struct mcp_peer *peer);
+/* http.c: an answer that says what is wrong with the request. */
+void mcp_http_refuse(struct http_request *request, int status, int code, const json_t *id,
+                     const char *text);
+
+/* http_stream.c */
+void mcp_http_answer(struct http_request *request, const json_t *message, int status);
+/* Where the messages of this request go; `begins`: its answer begins a conversation. */
+struct mcp_stream *mcp_http_stream(struct mcp *mcp, struct mcp_peer *peer,
+                                   struct http_request *request, bool begins);
+/* For what belongs to no call. */
+void mcp_http_listen(struct mcp *mcp, struct mcp_peer *peer, struct http_request *request);
+/* A client has come back, and had the event `last`. */
+void mcp_http_resume(struct mcp_peer *peer, struct http_request *request, const char *last);
+void mcp_http_close(struct mcp *mcp);
+void mcp_http_forget(struct mcp_peer *peer);

@@ -40,6 +40,6 @@ void mcp_close(struct mcp *mcp)
     mcp_call_cancel_all(mcp->loose);
     while (mcp->peers)
         peer_free(mcp, mcp->peers);
-    http_streams_close(mcp);
+    mcp_http_close(mcp);
     uv_close((uv_handle_t *)&mcp->pulse, free_at_last);
 }

@@ -48,6 +48,8 @@ struct mcp_tool {
     void (*call)(struct mcp_call *call, const json_t *arguments);
 };
 
+enum mcp_outcome { MCP_DONE, MCP_FAILED, MCP_CANCELLED, MCP_OUTCOMES };
+
 struct mcp_prompt {
     const char *name;
     void (*get)(struct mcp_call *call, const json_t *arguments);
@@ -70,6 +72,8 @@ struct mcp_offer {
     /* Answers with mcp_complete. `reference` is the prompt's name or the template's text. */
     void (*complete)(struct mcp_call *call, const char *reference, const char *argument,
                      const char *value);
+    /* The call of a tool is over; for whoever counts. */
+    void (*tool_over)(const struct mcp_call *call, enum mcp_outcome outcome);
 };
 
 /* One request of a client, from its arrival to its answer. */
@@ -80,8 +84,11 @@ struct mcp_call {
     const json_t *abilities; /* of the client: sampling, elicitation, … */
     const char *era;         /* the version of the protocol that it speaks */
     bool is_modern;
+    char *base; /* where the client found the server, see http_base; NULL: not over HTTP */
+    const struct mcp_tool *tool; /* that is called; NULL: none */
     /* For whoever answers. */
     void *context;
+    char about[64]; /* for tool_over */
     /* The client wants the answer no more; the call does not exist when this returns. */
     void (*cancelled)(struct mcp_call *call);
     /* For the library. */

@@ -145,6 +145,7 @@ static void call_tool(struct mcp_call *call)
                  name ? name : "without a name");
         return;
     }
+    call->tool = tool;
     const json_t *arguments = arguments_of(call);
     if (arguments)
         tool->call(call, arguments);

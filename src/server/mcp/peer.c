@@ -133,7 +133,7 @@ void peer_free(struct mcp *mcp, struct mcp_peer *peer)
     mcp_call_cancel_all(peer->calls);
     if (peer->back)
         peer->back->finish(peer->back, NULL, 0);
-    http_streams_forget(peer);
+    mcp_http_forget(peer);
     while (*at != peer)
         at = &(*at)->next;
     *at = peer->next;

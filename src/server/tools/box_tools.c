@@ -4,10 +4,13 @@
 #include "base/mem.h"
 #include "server/rpc.h"
 #include "server/tools/internal.h"
+#include "server/tools/pictures.h"
 
 struct box_work {
     struct rpc_asker asker;
     struct job *job;
+    struct pictures pictures;
+    bool is_showing;
 };
 
 /* ---- answers -------------------------------------------------------------------------------- */
@@ -39,7 +42,7 @@ static void join_lines(struct buf *text, const json_t *lines, const char *stream
     }
 }
 
-static json_t *tell_run(const json_t *result)
+static json_t *tell_run(const struct box_work *work, const json_t *result)
 {
     cleanup_buf struct buf out = {0}, err = {0}, footer = {0};
     const json_t *lines = json_object_get(result, "output");
@@ -58,29 +61,49 @@ static json_t *tell_run(const json_t *result)
                                          .err = buf_text(&err),
                                          .out_cut = is_cut,
                                          .footer = buf_text(&footer),
-                                         .results = json_object_get(result, "results")});
+                                         .id = work->job->handle,
+                                         .results = json_object_get(result, "results"),
+                                         .pictures = work->pictures.wanted});
 }
 
-static json_t *tell(const json_t *message)
+static json_t *tell(const struct box_work *work, const json_t *message)
 {
     json_t *result = json_object_get(message, "result");
     if (!result)
         return tell_error(json_object_get(message, "error"));
     if (json_is_string(result))
         return answer_text(json_string_value(result));
-    return json_object_get(result, "output") ? tell_run(result) : answer_data(json_incref(result));
+    return json_object_get(result, "output") ? tell_run(work, result)
+                                             : answer_data(json_incref(result));
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
+
+static void on_shown(struct pictures *pictures)
+{
+    struct box_work *work = pictures->context;
+    struct job *job = work->job;
+    json_t *answer = pictures->answer;
+    json_decref(pictures->wanted);
+    free(work);
+    job_end(job, answer);
+}
 
 static void on_answered(struct rpc_asker *asker, json_t *message)
 {
     struct box_work *work = (struct box_work *)asker;
     struct job *job = work->job;
-    json_t *answer = tell(message);
+    work->pictures = (struct pictures){.server = job->server,
+                                       .scope = job->scope,
+                                       .namespace = job->namespace,
+                                       .sandbox = xstrdup(text_of(job->arguments, "sandbox")),
+                                       .wanted = json_array(),
+                                       .shown = on_shown,
+                                       .context = work};
+    work->pictures.answer = tell(work, message);
     json_decref(message);
-    free(work);
-    job_end(job, answer);
+    work->is_showing = true;
+    pictures_show(&work->pictures);
 }
 
 static void on_printed(struct rpc_asker *asker, const uint8_t *bytes, size_t length)
@@ -91,7 +114,13 @@ static void on_printed(struct rpc_asker *asker, const uint8_t *bytes, size_t len
 static void abandon(struct job *job)
 {
     struct box_work *work = job->work;
-    rpc_abandon(&work->asker);
+    if (work->is_showing) {
+        pictures_abandon(&work->pictures);
+        json_decref(work->pictures.wanted);
+        json_decref(work->pictures.answer);
+    } else {
+        rpc_abandon(&work->asker);
+    }
     free(work);
 }
 

@@ -7,6 +7,9 @@
 
 /* A file that is read at once. */
 #define ARTIFACT_MAX (10u << 20)
+/* Of lists: levels of folders, and files of a page. */
+#define ARTIFACT_DEPTH 8
+#define ARTIFACT_PAGE 200
 
 static inline struct server *tools_server(const struct mcp_call *call)
 {
@@ -21,7 +24,7 @@ int tools_begin(struct server *server, struct error *err);
 /* Where the sessions of whoever calls are. */
 const char *tools_namespace(const struct mcp_call *call);
 /* For the log, before anything is answered. */
-void tools_note(const struct mcp_call *call, const char *namespace, const char *sandbox);
+void tools_note(struct mcp_call *call, const char *namespace, const char *sandbox);
 /* A call's argument, NULL when it is absent; -1: it is no text. */
 int tools_text(const json_t *arguments, const char *name, const char **text,
                struct session_failure *failure);
@@ -29,6 +32,8 @@ int tools_need_text(const json_t *arguments, const char *name, const char **text
                     struct session_failure *failure);
 int tools_number(const json_t *arguments, const char *name, uint64_t high, uint64_t *number,
                  struct session_failure *failure);
+/* Of a session that the caller has given none, for free(). */
+char *tools_new_session(void);
 /* The same, wrapped in "params" or not. */
 const json_t *tools_unwrap(const json_t *arguments);
 
@@ -42,8 +47,9 @@ void tool_sandbox_get_metrics(struct mcp_call *call, const json_t *arguments);
 void tool_run_python(struct mcp_call *call, const json_t *arguments);
 void tool_execute_code(struct mcp_call *call, const json_t *arguments);
 void tool_execute_command(struct mcp_call *call, const json_t *arguments);
-/* file_tools.c */
+/* upload_tool.c */
 void tool_upload_file(struct mcp_call *call, const json_t *arguments);
+/* artifact_tools.c */
 void tool_list_artifacts(struct mcp_call *call, const json_t *arguments);
 void tool_read_artifact(struct mcp_call *call, const json_t *arguments);
 /* session_tools.c */

@@ -20,6 +20,7 @@ static void on_closed(uv_handle_t *timer)
 {
     struct job *job = timer->data;
     buf_free(&job->printed);
+    free(job->base);
     json_decref(job->arguments);
     json_decref(job->result);
     free(job);
@@ -166,6 +167,7 @@ struct job *job_begin(struct mcp_call *call, const json_t *arguments, const char
     snprintf(job->handle, sizeof job->handle, "job_%016llx", (unsigned long long)number);
     snprintf(job->scope, sizeof job->scope, "%s", call->scope);
     snprintf(job->namespace, sizeof job->namespace, "%s", namespace);
+    job->base = call->base ? xstrdup(call->base) : NULL;
     job->next_job = job->server->jobs;
     job->server->jobs = job;
     uv_timer_init(&job->server->loop, &job->timer);

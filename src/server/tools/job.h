@@ -14,6 +14,7 @@ struct job {
     char handle[32];
     char scope[64];     /* of its caller */
     char namespace[64]; /* that its sessions are in */
+    char *base;         /* see mcp_call */
     json_t *arguments;
     /* For whoever does the work. */
     void (*abandon)(struct job *job); /* nobody wants it any more; the job goes */

@@ -1,5 +1,7 @@
 /* The two sets, where they are found, and what all tools do with their calls. */
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/embed.h"
 #include "base/mem.h"
@@ -12,7 +14,7 @@
 EMBED(sandbox_tools, "src/server/tools/sandbox.json");
 EMBED(session_tools, "src/server/tools/sessions.json");
 
-static const struct mcp_tool tools[][11] = {
+static const struct mcp_tool tools[][FIGURES_TOOLS + 1] = {
     [TOOLS_SANDBOX] =
         {
             {"sandbox_start", tool_sandbox_start},
@@ -76,6 +78,18 @@ static const struct mcp_offer offers[] = {
         },
 };
 
+/* Where it had no namespace that is its caller's, it counts as its caller's. */
+static void count(const struct mcp_call *call, enum mcp_outcome outcome)
+{
+    struct server *server = tools_server(call);
+    const char *namespace = call->about[0] ? call->about : tools_namespace(call);
+    for (size_t set = 0; set < FIGURES_TOOL_SETS; set++) {
+        size_t which = (size_t)(call->tool - server->offers[set].tools);
+        if (mcp_offer(call->mcp) == &server->offers[set])
+            figures_of(&server->figures, namespace)->tools[set][which][outcome]++;
+    }
+}
+
 void tools_open(struct server *server, enum tool_set set, const char *secret)
 {
     cleanup_free char *own = keys_sign(secret, "conversations of tools");
@@ -84,6 +98,7 @@ void tools_open(struct server *server, enum tool_set set, const char *secret)
     offer->definitions =
         (const char *)(set == TOOLS_SANDBOX ? sandbox_tools_begin : session_tools_begin);
     offer->context = server;
+    offer->tool_over = count;
     server->mcp[set] = mcp_make(&server->loop, offer, own, strlen(own));
 }
 
@@ -121,7 +136,7 @@ const char *tools_namespace(const struct mcp_call *call)
 }
 
 /* Nothing is written down that the caller may not see, or that could not be a name. */
-void tools_note(const struct mcp_call *call, const char *namespace, const char *sandbox)
+void tools_note(struct mcp_call *call, const char *namespace, const char *sandbox)
 {
     struct error ignored;
     bool is_theirs =
@@ -132,15 +147,11 @@ void tools_note(const struct mcp_call *call, const char *namespace, const char *
         sandbox = "";
     struct server *server = tools_server(call);
     struct http_request *request = steal_pointer(&server->asking);
-    const char *tool = json_string_value(json_object_get(call->params, "name"));
+    snprintf(call->about, sizeof call->about, "%s", namespace);
     if (!request)
         return;
     record_note(request, namespace, sandbox);
-    record_of(request)->tool = NULL;
-    for (const struct mcp_tool *at = mcp_offer(call->mcp)->tools; at->name; at++) {
-        if (tool && strcmp(at->name, tool) == 0)
-            record_of(request)->tool = at->name;
-    }
+    record_of(request)->tool = call->tool->name;
 }
 
 static int wrong(struct session_failure *failure, const struct error *err)
@@ -179,4 +190,12 @@ const json_t *tools_unwrap(const json_t *arguments)
 {
     const json_t *wrapped = json_object_get(arguments, "params");
     return json_is_object(wrapped) ? wrapped : arguments;
+}
+
+char *tools_new_session(void)
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        abort();
+    return xasprintf("sess_%012llx", (unsigned long long)(number & 0xffffffffffff));
 }

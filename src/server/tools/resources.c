@@ -13,7 +13,8 @@
 #include "session/session_file.h"
 
 #define SCHEME "sandbox://"
-#define PAGE 200
+/* On stdio; in base64 and beside all else it must fit into a line. */
+#define RESOURCE_MAX (2900u << 10)
 
 struct visit {
     struct mcp_call *call;
@@ -124,6 +125,8 @@ static bool begin(struct visit *visit, enum operation operation, file_ended *end
         &(struct file_work){.operation = operation,
                             .path = visit->path ? visit->path : "",
                             .beneath = true,
+                            .depth = ARTIFACT_DEPTH,
+                            .partial = true,
                             .max = is_read ? ARTIFACT_MAX : 0},
         ended, visit, &failure);
     return visit->file;
@@ -138,8 +141,10 @@ static void on_read(void *context, const struct file_result *result,
     cleanup_free char *uri = steal_pointer(&visit->uri);
     cleanup_free char *path = steal_pointer(&visit->path);
     struct mcp_call *call = leave(visit);
-    if (failure && failure->kind == FAILURE_FILE_TOO_LARGE) {
-        mcp_fail(call, MCP_INVALID_PARAMS, NULL, "%s is too large to be had at once", uri);
+    bool fits = result && (call->base || result->length <= RESOURCE_MAX);
+    if (result ? !fits : failure->kind == FAILURE_FILE_TOO_LARGE) {
+        mcp_fail(call, MCP_INVALID_PARAMS, NULL,
+                 "%s is too large to be had at once; sandbox_read_artifact reads parts of it", uri);
         return;
     }
     if (failure) {
@@ -172,15 +177,28 @@ void resources_read(struct mcp_call *call, const char *uri)
 
 /* ---- listing -------------------------------------------------------------------------------- */
 
-static json_t *describe(const struct visit *visit, const json_t *record)
+const char *artifact_path(const json_t *record)
 {
     const char *type = json_string_value(json_object_get(record, "type"));
-    const char *name = json_string_value(json_object_get(record, "name"));
-    if (!type || !name || strcmp(type, "file") != 0)
+    const char *path = json_string_value(json_object_get(record, "path"));
+    if (!type || !path || strcmp(type, "file") != 0)
         return NULL;
-    cleanup_free char *uri = resource_uri(visit->session, name);
-    return json_pack("{s:s, s:s, s:s, s:I}", "uri", uri, "name", name, "mimeType",
-                     content_type(name), "size",
+    path += strncmp(path, "./", 2) == 0 ? 2 : 0;
+    for (const char *at = path; strchr(at, '/'); at = strchr(at, '/') + 1) {
+        if (*at == '.')
+            return NULL;
+    }
+    return path;
+}
+
+static json_t *describe(const struct visit *visit, const json_t *record)
+{
+    const char *path = artifact_path(record);
+    if (!path)
+        return NULL;
+    cleanup_free char *uri = resource_uri(visit->session, path);
+    return json_pack("{s:s, s:s, s:s, s:I}", "uri", uri, "name", path, "mimeType",
+                     content_type(path), "size",
                      json_integer_value(json_object_get(record, "size")));
 }
 
@@ -190,7 +208,7 @@ static void on_listed(void *context, const struct file_result *result,
     struct visit *visit = context;
     json_t *page = json_array();
     size_t count = failure ? 0 : json_array_size(result->entries), at = visit->offset;
-    for (; at < count && at < visit->offset + PAGE; at++) {
+    for (; at < count && json_array_size(page) < ARTIFACT_PAGE; at++) {
         json_t *resource = describe(visit, json_array_get(result->entries, at));
         if (resource)
             json_array_append_new(page, resource);

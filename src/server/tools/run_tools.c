@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "server/content_type.h"
 #include "server/tools/internal.h"
+#include "server/tools/pictures.h"
 #include "session/run.h"
 #include "session/session_file.h"
 
@@ -12,30 +12,28 @@
 #define OUTPUT_MAX (4u << 20)
 #define OUTPUT_FOLDER "output"
 #define EXECUTE_CODE_S_MAX 300
+#define EXECUTE_COMMAND_S_MAX 1800
 #define TIMEOUT_S_MAX (24u * 3600)
 
 enum style { PYTHON, EXECUTE_CODE, EXECUTE_COMMAND };
 
-/* A run; then its output is written down, if it is too long for an answer; then the pictures among
- * its files are read, one after the other. */
+/* A run; then its output is written down, if it is too long for an answer; then its pictures are
+ * shown. */
 struct run_job {
     struct job *job;
     enum style style;
     struct session_run *run;
-    struct session_file *file; /* that is written or read */
+    struct session_file *file; /* that is written */
     char *session;
-    json_t *pictures; /* records */
-    json_t *answer;
-    size_t next;
+    struct pictures pictures;
+    bool is_showing;
 };
-
-static void show_next(struct run_job *work);
 
 static void work_free(struct run_job *work)
 {
     free(work->session);
-    json_decref(work->pictures);
-    json_decref(work->answer);
+    json_decref(work->pictures.wanted);
+    json_decref(work->pictures.answer);
     free(work);
 }
 
@@ -46,6 +44,8 @@ static void abandon(struct job *job)
         session_run_abandon(work->run);
     else if (work->file)
         session_file_abandon(work->file);
+    else if (work->is_showing)
+        pictures_abandon(&work->pictures);
     work_free(work);
 }
 
@@ -58,45 +58,20 @@ static void end(struct run_job *work, json_t *answer)
 
 /* ---- pictures ------------------------------------------------------------------------------- */
 
-static const char *path_of(const struct run_job *work)
+static void on_shown(struct pictures *pictures)
 {
-    return json_string_value(json_object_get(json_array_get(work->pictures, work->next), "path"));
+    struct run_job *work = pictures->context;
+    end(work, json_incref(work->pictures.answer));
 }
 
-static void on_read(void *context, const struct file_result *result,
-                    const struct session_failure *failure)
+static void show_pictures(struct run_job *work)
 {
-    (void)failure;
-    struct run_job *work = context;
-    work->file = NULL;
-    if (result)
-        answer_add_picture(work->answer, content_type(path_of(work)), result->content,
-                           result->length);
-    work->next++;
-    show_next(work);
-}
-
-static bool read_picture(struct run_job *work)
-{
-    struct session_failure unread;
-    const char *path = path_of(work);
-    work->file = session_file_start(
-        work->job->server->sessions,
-        &(struct session_request){
-            .namespace = work->job->namespace, .id = work->session, .must_exist = true},
-        &(struct file_work){
-            .operation = OP_FILE_READ, .path = path, .beneath = true, .max = PICTURE_MAX},
-        on_read, work, &unread);
-    return work->file;
-}
-
-static void show_next(struct run_job *work)
-{
-    for (; work->next < json_array_size(work->pictures); work->next++) {
-        if (read_picture(work))
-            return;
-    }
-    end(work, json_incref(work->answer));
+    json_t *known = sessions_get(work->job->server->sessions, work->job->namespace, work->session);
+    const char *sandbox = json_string_value(json_object_get(known, "sandbox_name"));
+    work->pictures.sandbox = xstrdup(sandbox ? sandbox : "");
+    json_decref(known);
+    work->is_showing = true;
+    pictures_show(&work->pictures);
 }
 
 /* ---- long output ----------------------------------------------------------------------------- */
@@ -109,9 +84,9 @@ static void on_written(void *context, const struct file_result *result,
     if (!result) {
         cleanup_free char *text =
             xasprintf("[stdout could not be written down: %s]", failure->cause.message);
-        answer_add_text(work->answer, text);
+        answer_note(work->pictures.answer, text);
     }
-    show_next(work);
+    show_pictures(work);
 }
 
 static void write_output(struct run_job *work, const char *path, const char *text)
@@ -159,9 +134,19 @@ static void on_ended(void *context, const struct run_result *result,
     cleanup_free char *footer = describe(work, result);
     bool is_long = strlen(result->out) > OUTPUT_SHOWN;
     cleanup_free char *rest = is_long ? xasprintf(OUTPUT_FOLDER "/%s.txt", result->run_id) : NULL;
+    struct job *job = work->job;
     work->session = xstrdup(result->session_id);
-    work->pictures = json_array();
-    work->answer = answer_run(&(struct run_told){
+    work->pictures = (struct pictures){.server = job->server,
+                                       .scope = job->scope,
+                                       .namespace = job->namespace,
+                                       .place = {.session = work->session,
+                                                 .server = job->server,
+                                                 .namespace = job->namespace,
+                                                 .base = job->base},
+                                       .wanted = json_array(),
+                                       .shown = on_shown,
+                                       .context = work};
+    work->pictures.answer = answer_run(&(struct run_told){
         .out = result->out,
         .err = result->err,
         .out_cut = result->out_truncated,
@@ -169,15 +154,16 @@ static void on_ended(void *context, const struct run_result *result,
         .reader = work->style == PYTHON ? "sandbox_read_artifact" : "execute_command",
         .rest = rest,
         .footer = footer,
-        .session = result->session_id,
+        .id = result->run_id,
+        .place = work->pictures.place,
         .results = result->results,
         .files = result->files,
-        .pictures = work->pictures});
-    resources_tell(work->job->server, work->job->namespace, work->session, result->files);
+        .pictures = work->pictures.wanted});
+    resources_tell(job->server, job->namespace, work->session, result->files);
     if (rest)
         write_output(work, rest, result->out);
     else
-        show_next(work);
+        show_pictures(work);
 }
 
 static void on_printed(void *context, const uint8_t *bytes, size_t length)
@@ -246,7 +232,9 @@ static void run_code(struct mcp_call *call, const json_t *arguments, enum style 
         mcp_succeed(call, answer_failure(&failure));
         return;
     }
+    cleanup_free char *own = style == PYTHON && !request.id ? tools_new_session() : NULL;
     if (style == PYTHON) {
+        request.id = own ? own : request.id;
         request.template = "python";
         work.language = "python";
     }
@@ -276,7 +264,7 @@ void tool_execute_command(struct mcp_call *call, const json_t *arguments)
         job_continue(call, handle);
         return;
     }
-    if (prepare(call, given, TIMEOUT_S_MAX, &request, &work, &failure) < 0 ||
+    if (prepare(call, given, EXECUTE_COMMAND_S_MAX, &request, &work, &failure) < 0 ||
         tools_need_text(given, "command", &command, &failure) < 0) {
         mcp_succeed(call, answer_failure(&failure));
         return;
