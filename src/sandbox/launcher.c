@@ -23,10 +23,16 @@
 
 #define REQUEST_MAX 65536
 
+enum request_kind {
+    REQUEST_START,
+    REQUEST_START_ANEW, /* not from the pool */
+    REQUEST_KEEP,       /* in the pool, always; not answered */
+};
+
 /* A request is this and the settings as JSON. */
 struct request {
     uint64_t id;
-    uint64_t anew; /* 1: not from the pool */
+    uint64_t kind;
 };
 
 struct answer {
@@ -81,6 +87,20 @@ static int take_from_pool(struct pools *pools, struct sandbox_config *config)
     }
     image_release(&image);
     return fd;
+}
+
+static void keep_in_pool(struct pools *pools, struct sandbox_config *config)
+{
+    struct image image = {0};
+    struct error err;
+    if (image_find(config->image, &image, &err) < 0) {
+        log_warn("of %s nothing is made ahead: %s", config->image, err.message);
+    } else {
+        launch_apply_image(config, &image);
+        if (pools_keep(pools, config) < 0)
+            log_warn("of %s nothing is made ahead: there are too many kinds", config->image);
+    }
+    image_release(&image);
 }
 
 static int prepare_and_launch(struct sandbox_config *config, struct error *err)
@@ -176,6 +196,20 @@ static void serve_plainly(struct launcher_process *self, struct answer *answer,
     fdpass_send(self->socket, answer, sizeof *answer, -1);
 }
 
+static void start_one(struct launcher_process *self, const struct request *head,
+                      struct sandbox_config *config)
+{
+    struct answer answer = {.id = head->id};
+    cleanup_fd int fd = head->kind == REQUEST_START_ANEW ? -1 : take_from_pool(self->pools, config);
+    answer.from_pool = fd >= 0;
+    if (fd < 0) {
+        serve_plainly(self, &answer, config);
+        return;
+    }
+    fdpass_send(self->socket, &answer, sizeof answer, fd);
+    renew_warmth(self, config);
+}
+
 static void serve_one(struct launcher_process *self, const char *request, size_t length)
 {
     struct request head;
@@ -183,19 +217,12 @@ static void serve_one(struct launcher_process *self, const char *request, size_t
     memcpy(&head, request, sizeof head);
     struct answer answer = {.id = head.id};
     cleanup_free char *text = xstrndup(request + sizeof head, length - sizeof head);
-    if (read_settings(text, &config, &answer.err) < 0) {
+    if (read_settings(text, &config, &answer.err) < 0)
         fdpass_send(self->socket, &answer, sizeof answer, -1);
-        sandbox_config_free(&config);
-        return;
-    }
-    cleanup_fd int fd = head.anew ? -1 : take_from_pool(self->pools, &config);
-    answer.from_pool = fd >= 0;
-    if (fd >= 0) {
-        fdpass_send(self->socket, &answer, sizeof answer, fd);
-        renew_warmth(self, &config);
-    } else {
-        serve_plainly(self, &answer, &config);
-    }
+    else if (head.kind != REQUEST_KEEP)
+        start_one(self, &head, &config);
+    else if (self->pools)
+        keep_in_pool(self->pools, &config);
     sandbox_config_free(&config);
 }
 
@@ -223,9 +250,12 @@ _Noreturn void launcher_main(void)
     struct launcher_process self = {
         .pid = getpid(), .socket = socket, .warm = -1, .pools = pools_open()};
     for (;;) {
-        struct pollfd wait[] = {{.fd = socket, .events = POLLIN},
-                                {.fd = self.pools ? pools_fd(self.pools) : -1, .events = POLLIN}};
-        poll(wait, 2, -1);
+        struct pollfd wait[] = {
+            {.fd = socket, .events = POLLIN},
+            {.fd = self.pools ? pools_fd(self.pools) : -1, .events = POLLIN},
+            {.fd = self.pools ? pools_pressure(self.pools) : -1, .events = POLLPRI}};
+        if (poll(wait, 3, -1) > 0 && wait[2].revents)
+            pools_give_up(self.pools);
         ssize_t got = recv(socket, request, sizeof request, MSG_DONTWAIT);
         if (got >= 0 && got < (ssize_t)sizeof(struct request))
             _exit(0);
@@ -364,19 +394,36 @@ int launcher_open(struct launcher *launcher, uv_loop_t *loop, struct error *err)
     return make(launcher, err);
 }
 
-static int send_request(struct launcher *launcher, struct launch *launch, bool anew,
+static void write_request(struct buf *request, const struct sandbox_config *config)
+{
+    json_t *json = sandbox_config_to_json(config);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    const struct request head = {0};
+    buf_append(request, &head, sizeof head);
+    buf_append_text(request, text);
+}
+
+static int send_request(struct launcher *launcher, struct buf *request, enum request_kind kind,
                         struct error *err)
 {
-    struct buf *request = &launch->request;
     if (launcher->fd < 0 && make(launcher, err) < 0)
         return -1;
-    launch->id = launcher->next_id++;
-    const struct request head = {.id = launch->id, .anew = anew};
+    const struct request head = {.id = launcher->next_id++, .kind = kind};
     memcpy(buf_data(request), &head, sizeof head);
     if (buf_length(request) > REQUEST_MAX)
         return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
     if (fdpass_send(launcher->fd, buf_data(request), buf_length(request), -1) < 0)
         return error_errno(err, errno, "cannot reach the launcher");
+    return 0;
+}
+
+static int send_launch(struct launcher *launcher, struct launch *launch, enum request_kind kind,
+                       struct error *err)
+{
+    launch->id = launcher->next_id;
+    if (send_request(launcher, &launch->request, kind, err) < 0)
+        return -1;
     launch->next = launcher->launches;
     launcher->launches = launch;
     return 0;
@@ -385,18 +432,20 @@ static int send_request(struct launcher *launcher, struct launch *launch, bool a
 int launcher_start(struct launcher *launcher, struct launch *launch,
                    const struct sandbox_config *config, struct error *err)
 {
-    json_t *json = sandbox_config_to_json(config);
-    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    const struct request head = {0};
-    buf_append(&launch->request, &head, sizeof head);
-    buf_append_text(&launch->request, text);
-    return send_request(launcher, launch, false, err);
+    write_request(&launch->request, config);
+    return send_launch(launcher, launch, REQUEST_START, err);
 }
 
 int launcher_start_anew(struct launcher *launcher, struct launch *launch, struct error *err)
 {
-    return send_request(launcher, launch, true, err);
+    return send_launch(launcher, launch, REQUEST_START_ANEW, err);
+}
+
+int launcher_keep(struct launcher *launcher, const struct sandbox_config *config, struct error *err)
+{
+    cleanup_buf struct buf request = {0};
+    write_request(&request, config);
+    return send_request(launcher, &request, REQUEST_KEEP, err);
 }
 
 void launch_free(struct launch *launch)
