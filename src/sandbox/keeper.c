@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -420,9 +421,12 @@ static void on_command_begun(struct keeper *keeper, const struct error *failure)
         keeper_end(keeper, failure->code, failure->message);
 }
 
+/* What can wait until the owner has been answered. A keeper goes on for long with much less memory
+ * than its start took. */
 static void enclose(void *machine)
 {
     machine_enclose(machine);
+    malloc_trim(0);
 }
 
 static void greet_owner(struct keeper *keeper, const struct buf *early)

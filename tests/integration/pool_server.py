@@ -71,7 +71,12 @@ class PoolServer:
     def call(self, method, connection=None, **params):
         connection = connection or self.connection
         self.send(method, connection, **params)
-        answer = connection.answer().json()
+        answer = connection.answer()
+        if answer is None and connection is self.connection:  # closed because it was idle
+            connection = self.connection = self.connect()
+            self.send(method, connection, **params)
+            answer = connection.answer()
+        answer = answer.json()
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return answer["result"]
