@@ -158,13 +158,13 @@ static void forget_kind(struct pools *pools, struct kind *kind)
  * standing. */
 static struct kind *find_or_add(struct pools *pools, char *machine)
 {
-    struct kind *oldest = NULL;
+    struct kind *oldest = pools->kinds;
     for (struct kind *kind = pools->kinds; kind < pools->kinds + KINDS_MAX; kind++) {
         if (kind->machine && strcmp(kind->machine, machine) == 0) {
             free(machine);
             return kind;
         }
-        if (!kind->is_standing && (!oldest || kind->asked_ms < oldest->asked_ms))
+        if (!kind->is_standing && (oldest->is_standing || kind->asked_ms < oldest->asked_ms))
             oldest = kind;
     }
     forget_kind(pools, oldest);
