@@ -68,16 +68,26 @@ $(BUILD)/agent/%.o: %.c
 
 # Files that go into the program byte for byte.
 $(BUILD)/src/engine/agent_program.o: $(BUILD)/msb-agent
+$(BUILD)/src/engine/vm/confine_root.o: $(BUILD)/capstone.so $(BUILD)/pmem.so
 $(BUILD)/src/image/recipes.o: $(wildcard images/*)
 $(BUILD)/src/server/openapi.o: src/server/openapi.json
 $(BUILD)/src/server/tools/offer.o: src/server/tools/sandbox.json src/server/tools/sessions.json
 $(BUILD)/src/server/tools/pictures.o: src/server/tools/shrink.py
 $(BUILD)/agent/src/agent/language.o: $(wildcard src/agent/runtimes/*) $(BUILD)/hand_over.so
 
+ALONE = $(CC) -std=gnu17 $(WARNINGS) -O2 -fPIC -shared -nostdlib -s -Wl,-z,relro,-z,now
+
 $(BUILD)/hand_over.so: src/agent/runtimes/hand_over.c
 	@mkdir -p $(@D)
 	@echo "  LD     $@"
-	$(Q)$(CC) -std=gnu17 $(WARNINGS) -O2 -fPIC -shared -nostdlib -s -Wl,-z,relro,-z,now -o $@ $<
+	$(Q)$(ALONE) -o $@ $<
+
+$(BUILD)/capstone.so: STAND_IN = libcapstone.so.4
+$(BUILD)/pmem.so: STAND_IN = libpmem.so.1 -Wl,--version-script=src/engine/vm/inside/pmem.map
+$(BUILD)/capstone.so $(BUILD)/pmem.so: $(BUILD)/%.so: src/engine/vm/inside/%.c
+	@mkdir -p $(@D)
+	@echo "  LD     $@"
+	$(Q)$(ALONE) -Wl,-z,noseparate-code -Wl,-soname,$(STAND_IN) -o $@ $<
 
 $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 	@mkdir -p $(@D)

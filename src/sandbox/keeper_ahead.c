@@ -1,5 +1,6 @@
 /* A machine made ahead: what a start does before anybody has asked for it, and the wait for that.
  */
+#include <malloc.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -73,6 +74,7 @@ static int make(struct keeper *keeper, struct error *err)
     machine_step_back(keeper->machine, true);
     result = warm(keeper, err);
     keeper->cpu_us = machine_usage(keeper->machine).cpu_us;
+    malloc_trim(0);
     return result;
 }
 

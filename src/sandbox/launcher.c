@@ -134,19 +134,36 @@ int launcher_open(struct launcher *launcher, uv_loop_t *loop, struct error *err)
     return make(launcher, err);
 }
 
-static int send_request(struct launcher *launcher, struct launch *launch, bool anew,
-                        struct error *err)
+static void write_request(struct buf *request, const struct sandbox_config *config)
 {
-    struct buf *request = &launch->request;
+    json_t *json = sandbox_config_to_json(config);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    const struct launcher_request head = {0};
+    buf_append(request, &head, sizeof head);
+    buf_append_text(request, text);
+}
+
+static int send_request(struct launcher *launcher, struct buf *request,
+                        enum launcher_request_kind kind, struct error *err)
+{
     if (launcher->fd < 0 && make(launcher, err) < 0)
         return -1;
-    launch->id = launcher->next_id++;
-    const struct launcher_request head = {.id = launch->id, .anew = anew};
+    const struct launcher_request head = {.id = launcher->next_id++, .kind = kind};
     memcpy(buf_data(request), &head, sizeof head);
     if (buf_length(request) > LAUNCHER_REQUEST_MAX)
         return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
     if (fdpass_send(launcher->fd, buf_data(request), buf_length(request), -1) < 0)
         return error_errno(err, errno, "cannot reach the launcher");
+    return 0;
+}
+
+static int send_launch(struct launcher *launcher, struct launch *launch,
+                       enum launcher_request_kind kind, struct error *err)
+{
+    launch->id = launcher->next_id;
+    if (send_request(launcher, &launch->request, kind, err) < 0)
+        return -1;
     launch->next = launcher->launches;
     launcher->launches = launch;
     return 0;
@@ -155,18 +172,20 @@ static int send_request(struct launcher *launcher, struct launch *launch, bool a
 int launcher_start(struct launcher *launcher, struct launch *launch,
                    const struct sandbox_config *config, struct error *err)
 {
-    json_t *json = sandbox_config_to_json(config);
-    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    const struct launcher_request head = {0};
-    buf_append(&launch->request, &head, sizeof head);
-    buf_append_text(&launch->request, text);
-    return send_request(launcher, launch, false, err);
+    write_request(&launch->request, config);
+    return send_launch(launcher, launch, LAUNCHER_START, err);
 }
 
 int launcher_start_anew(struct launcher *launcher, struct launch *launch, struct error *err)
 {
-    return send_request(launcher, launch, true, err);
+    return send_launch(launcher, launch, LAUNCHER_START_ANEW, err);
+}
+
+int launcher_keep(struct launcher *launcher, const struct sandbox_config *config, struct error *err)
+{
+    cleanup_buf struct buf request = {0};
+    write_request(&request, config);
+    return send_request(launcher, &request, LAUNCHER_KEEP, err);
 }
 
 void launch_free(struct launch *launch)

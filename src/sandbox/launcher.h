@@ -39,6 +39,9 @@ int launcher_start(struct launcher *launcher, struct launch *launch,
                    const struct sandbox_config *config, struct error *err);
 /* The same once more, with a new keeper whatever is in the pool. */
 int launcher_start_anew(struct launcher *launcher, struct launch *launch, struct error *err);
+/* Has some of these made ahead, always. */
+int launcher_keep(struct launcher *launcher, const struct sandbox_config *config,
+                  struct error *err);
 void launch_free(struct launch *launch);
 
 /* What the launcher's program does; the server is at the other end of LAUNCHER_FD. */

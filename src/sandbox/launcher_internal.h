@@ -9,10 +9,16 @@
 
 #define LAUNCHER_REQUEST_MAX 65536
 
+enum launcher_request_kind {
+    LAUNCHER_START,
+    LAUNCHER_START_ANEW, /* not from the pool */
+    LAUNCHER_KEEP,       /* in the pool, always; not answered */
+};
+
 /* A request is this and the settings as JSON. */
 struct launcher_request {
     uint64_t id;
-    uint64_t anew; /* 1: not from the pool */
+    uint64_t kind;
 };
 
 struct launcher_answer {

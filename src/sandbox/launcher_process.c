@@ -60,6 +60,20 @@ static int take_from_pool(struct pools *pools, struct sandbox_config *config)
     return fd;
 }
 
+static void keep_in_pool(struct pools *pools, struct sandbox_config *config)
+{
+    struct image image = {0};
+    struct error err;
+    if (image_find(config->image, &image, &err) < 0) {
+        log_warn("of %s nothing is made ahead: %s", config->image, err.message);
+    } else {
+        launch_apply_image(config, &image);
+        if (pools_keep(pools, config) < 0)
+            log_warn("of %s nothing is made ahead: there are too many kinds", config->image);
+    }
+    image_release(&image);
+}
+
 static int prepare_and_launch(struct sandbox_config *config, struct error *err)
 {
     struct image image = {0};
@@ -153,6 +167,21 @@ static void serve_plainly(struct launcher_process *self, struct launcher_answer 
     fdpass_send(self->socket, answer, sizeof *answer, -1);
 }
 
+static void start_one(struct launcher_process *self, const struct launcher_request *head,
+                      struct sandbox_config *config)
+{
+    struct launcher_answer answer = {.id = head->id};
+    cleanup_fd int fd =
+        head->kind == LAUNCHER_START_ANEW ? -1 : take_from_pool(self->pools, config);
+    answer.from_pool = fd >= 0;
+    if (fd < 0) {
+        serve_plainly(self, &answer, config);
+        return;
+    }
+    fdpass_send(self->socket, &answer, sizeof answer, fd);
+    renew_warmth(self, config);
+}
+
 static void serve_one(struct launcher_process *self, const char *request, size_t length)
 {
     struct launcher_request head;
@@ -160,19 +189,12 @@ static void serve_one(struct launcher_process *self, const char *request, size_t
     memcpy(&head, request, sizeof head);
     struct launcher_answer answer = {.id = head.id};
     cleanup_free char *text = xstrndup(request + sizeof head, length - sizeof head);
-    if (read_settings(text, &config, &answer.err) < 0) {
+    if (read_settings(text, &config, &answer.err) < 0)
         fdpass_send(self->socket, &answer, sizeof answer, -1);
-        sandbox_config_free(&config);
-        return;
-    }
-    cleanup_fd int fd = head.anew ? -1 : take_from_pool(self->pools, &config);
-    answer.from_pool = fd >= 0;
-    if (fd >= 0) {
-        fdpass_send(self->socket, &answer, sizeof answer, fd);
-        renew_warmth(self, &config);
-    } else {
-        serve_plainly(self, &answer, &config);
-    }
+    else if (head.kind != LAUNCHER_KEEP)
+        start_one(self, &head, &config);
+    else if (self->pools)
+        keep_in_pool(self->pools, &config);
     sandbox_config_free(&config);
 }
 
@@ -200,9 +222,12 @@ _Noreturn void launcher_main(void)
     struct launcher_process self = {
         .pid = getpid(), .socket = socket, .warm = -1, .pools = pools_open()};
     for (;;) {
-        struct pollfd wait[] = {{.fd = socket, .events = POLLIN},
-                                {.fd = self.pools ? pools_fd(self.pools) : -1, .events = POLLIN}};
-        poll(wait, 2, -1);
+        struct pollfd wait[] = {
+            {.fd = socket, .events = POLLIN},
+            {.fd = self.pools ? pools_fd(self.pools) : -1, .events = POLLIN},
+            {.fd = self.pools ? pools_pressure(self.pools) : -1, .events = POLLPRI}};
+        if (poll(wait, 3, -1) > 0 && wait[2].revents)
+            pools_give_up(self.pools);
         ssize_t got = recv(socket, request, sizeof request, MSG_DONTWAIT);
         if (got >= 0 && got < (ssize_t)sizeof(struct launcher_request))
             _exit(0);

@@ -37,10 +37,11 @@ struct kind {
     unsigned demand[SPANS];
     uint64_t span;     /* number of the newest of these */
     uint64_t asked_ms; /* when it was last asked for */
+    bool is_standing;  /* kept whether anybody asks for it or not */
 };
 
 struct pools {
-    int events; /* epoll of all below */
+    int events; /* epoll of the timer and all keepers */
     int timer;
     int pressure; /* -1: the kernel does not tell */
     unsigned size, max;
@@ -81,7 +82,7 @@ static void move_to_span(struct kind *kind, uint64_t now)
 static unsigned wanted(const struct pools *pools, struct kind *kind, uint64_t now)
 {
     unsigned peak = pools->size;
-    if (!kind->machine || now >= kind->asked_ms + FORGET_MS)
+    if (!kind->machine || (!kind->is_standing && now >= kind->asked_ms + FORGET_MS))
         return 0;
     move_to_span(kind, now);
     for (size_t i = 0; i < SPANS; i++)
@@ -153,7 +154,8 @@ static void forget_kind(struct pools *pools, struct kind *kind)
     *kind = (struct kind){0};
 }
 
-/* Takes over the text. The one that was asked for longest ago makes room. */
+/* Takes over the text. The one that was asked for longest ago makes room; never are all of them
+ * standing. */
 static struct kind *find_or_add(struct pools *pools, char *machine)
 {
     struct kind *oldest = pools->kinds;
@@ -162,7 +164,7 @@ static struct kind *find_or_add(struct pools *pools, char *machine)
             free(machine);
             return kind;
         }
-        if (kind->asked_ms < oldest->asked_ms)
+        if (!kind->is_standing && (oldest->is_standing || kind->asked_ms < oldest->asked_ms))
             oldest = kind;
     }
     forget_kind(pools, oldest);
@@ -261,10 +263,12 @@ static void wake_at(const struct pools *pools, uint64_t time_ms)
     timerfd_settime(pools->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* When something changes by itself: demand is forgotten, then the whole kind. */
+/* When something changes by itself: demand is forgotten, then the whole kind. 0: never. */
 static uint64_t next_change(const struct pools *pools, const struct kind *kind)
 {
-    return kind->asked_ms + (kind->count > pools->size ? (SPANS + 1) * SPAN_MS : FORGET_MS);
+    if (kind->count > pools->size)
+        return kind->asked_ms + (SPANS + 1) * SPAN_MS;
+    return kind->is_standing ? 0 : kind->asked_ms + FORGET_MS;
 }
 
 /* Gives up what is too much, begins to make what is missing, and decides when to look again. */
@@ -276,8 +280,9 @@ static void plan(struct pools *pools, uint64_t now)
         shrink(pools, kind, count);
         if (kind->machine && count == 0)
             forget_kind(pools, kind);
-        else if (kind->machine && (!next || next_change(pools, kind) < next))
-            next = next_change(pools, kind);
+        uint64_t change = kind->machine ? next_change(pools, kind) : 0;
+        if (change && (!next || change < next))
+            next = change;
     }
     struct kind *lacking = find_lacking(pools, now);
     pools->lacking_ms = !lacking ? 0 : pools->lacking_ms ? pools->lacking_ms : now;
@@ -312,8 +317,6 @@ struct pools *pools_open(void)
     pools->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     pools->pressure = pool_memory_watch();
     watch(pools, pools->timer, EPOLLIN);
-    if (pools->pressure >= 0)
-        watch(pools, pools->pressure, EPOLLPRI);
     return pools;
 }
 
@@ -322,15 +325,25 @@ int pools_fd(const struct pools *pools)
     return pools->events;
 }
 
+int pools_pressure(const struct pools *pools)
+{
+    return pools->pressure;
+}
+
+void pools_give_up(struct pools *pools)
+{
+    uint64_t now = clock_monotonic_ms();
+    empty(pools, now);
+    plan(pools, now);
+}
+
 void pools_tend(struct pools *pools)
 {
     struct epoll_event event;
     uint64_t ticks, now = clock_monotonic_ms();
     if (epoll_wait(pools->events, &event, 1, 0) < 1)
         return;
-    if (event.data.fd == pools->pressure)
-        empty(pools, now);
-    else if (event.data.fd == pools->timer)
+    if (event.data.fd == pools->timer)
         (void)!read(pools->timer, &ticks, sizeof ticks);
     else if (pools->maker_of && event.data.fd == pools->making)
         go_on_making(pools, now);
@@ -378,6 +391,24 @@ int pools_take(struct pools *pools, const struct sandbox_config *config)
     put_off(pools, now);
     plan(pools, now);
     return fd;
+}
+
+int pools_keep(struct pools *pools, const struct sandbox_config *config)
+{
+    unsigned standing = 0;
+    uint64_t now = clock_monotonic_ms();
+    char *machine = sandbox_config_machine_text(config);
+    for (size_t i = 0; i < KINDS_MAX; i++)
+        standing += pools->kinds[i].is_standing;
+    if (!machine || standing >= KINDS_MAX - 1) {
+        free(machine);
+        return -1;
+    }
+    struct kind *kind = find_or_add(pools, machine);
+    kind->asked_ms = now;
+    kind->is_standing = true;
+    plan(pools, now);
+    return 0;
 }
 
 const struct pool_counts *pools_counts(const struct pools *pools)

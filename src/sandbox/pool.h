@@ -5,7 +5,7 @@
  * A start takes one; another is made in its place, one at a time and when no start has come for a
  * moment. How many are kept follows demand, between MSB_POOL_SIZE (2; 0: no pool) and MSB_POOL_MAX
  * (16). They are given up when memory runs short, and those of a kind that nobody asks for any more
- * after ten minutes. A keeper made ahead ends with its connection, and so with the launcher.
+ * after ten minutes, unless the server is told to have them always (MSB_POOL_IMAGES). A keeper made ahead ends with its connection, and so with the launcher.
  */
 #pragma once
 
@@ -30,10 +30,19 @@ struct pools *pools_open(void);
 int pools_fd(const struct pools *pools);
 void pools_tend(struct pools *pools);
 /*
+ * -1, or what has POLLPRI when programs wait for memory: then pools_give_up. Looking at it takes that
+ * away, so it cannot be part of pools_fd, which is looked at twice.
+ */
+int pools_pressure(const struct pools *pools);
+void pools_give_up(struct pools *pools);
+/*
  * The connection to a keeper that was made ahead and has these settings now, OP_START under way as
  * after launch_keeper; the caller's. -1: there is none, and a plain start is to be made.
  */
 int pools_take(struct pools *pools, const struct sandbox_config *config);
+/* From now on there are always some of these, whether anybody asks for them or not. -1: of too many
+ * kinds already. */
+int pools_keep(struct pools *pools, const struct sandbox_config *config);
 const struct pool_counts *pools_counts(const struct pools *pools);
 /* In a forked child: the connections are the parent's alone. */
 void pools_forget(struct pools *pools);

@@ -277,6 +277,7 @@ int server_run(const struct server_options *options,
         return -1;
     if (open_tools(server, err) < 0)
         return -1;
+    standing_open(server);
     watch_signals(server);
     announce(server, &info);
     if (info_write(&info, err) < 0)

@@ -124,7 +124,7 @@ server.serve_forever()' >"$BATS_TEST_TMPDIR/port" 2>/dev/null 3>&- &
 }
 
 @test "QEMU sees libraries, its firmware and the shared folders, nothing else" {
-    assert_equal "$(entries "/proc/$QEMU/root")" "lib lib64 proc usr volumes"
+    assert_equal "$(entries "/proc/$QEMU/root")" "capstone.so lib lib64 pmem.so proc usr volumes"
     assert_equal "$(entries "/proc/$QEMU/root/usr")" "bin lib lib64 share"
     assert_equal "$(ls "/proc/$QEMU/root/usr/bin")" "$(basename "$(readlink "/proc/$QEMU/exe")")"
     assert_equal "$(ls "/proc/$QEMU/root/volumes")" 0

@@ -2,8 +2,16 @@
 # Sandboxes made ahead by the server.
 load helpers
 
+run_python() {
+    cd "$BATS_TEST_DIRNAME" && MSB_BIN=$MSB timeout --kill-after=5 600 python3 "$@"
+}
+
 pool() {
-    cd "$BATS_TEST_DIRNAME" && MSB_BIN=$MSB timeout --kill-after=5 600 python3 pool.py "$MSB_HOME" "$@"
+    run_python pool.py "$MSB_HOME" "$@"
+}
+
+pool_host() {
+    run_python pool_host.py "$MSB_HOME" "$@"
 }
 
 @test "drained again and again: never one twice, never a twin, always full again" {
@@ -22,8 +30,12 @@ pool() {
     pool no_trace_of_rehearsals
 }
 
-@test "other machines are started plainly" {
-    pool other_machines_are_started_plainly
+@test "other machines have pools of their own; shared folders mean a plain start" {
+    pool other_machines_have_pools_of_their_own shared_folders_are_there
+}
+
+@test "there from the start on, when the server is told so" {
+    pool made_ahead_from_the_start
 }
 
 @test "names are taken once, from the pool too" {
@@ -40,6 +52,29 @@ pool() {
 
 @test "nothing made ahead outlives the server" {
     pool nothing_outlives_the_server
+}
+
+@test "given up when programs wait for memory, and made again later" {
+    needs_root
+    [ -w /proc/pressure/memory ] || skip "needs a kernel that tells of pressure"
+    pool_host given_up_under_memory_pressure
+}
+
+@test "every start succeeds on a busy host" {
+    pool_host starts_succeed_on_a_busy_host
+}
+
+@test "what waits takes little of the processors" {
+    needs_root
+    pool_host steps_back_until_it_is_wanted
+}
+
+@test "counted in the metrics" {
+    pool_host counted_in_metrics
+}
+
+@test "when stop has answered nothing acts any more, and nothing remains" {
+    pool_host stop_returns_everything
 }
 
 @test "nothing is left" {

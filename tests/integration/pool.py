@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 
 from http_server import MSB
@@ -22,7 +23,18 @@ print(json.dumps([open("/etc/machine-id").read(), socket.gethostname(), random.r
                   os.urandom(8).hex(), str(uuid.uuid4()), float(numpy.random.rand()),
                   next(tempfile._get_candidate_names())]))
 """
-ROUNDS = {"jail": 100, "vm": 6}[os.environ.get("MSB_ENGINE", "vm")]
+ENGINE = os.environ.get("MSB_ENGINE", "vm")
+ROUNDS = int(os.environ.get("POOL_ROUNDS") or {"jail": 100, "vm": 6}[ENGINE])
+MANY = {"jail": 24, "vm": 6}[ENGINE]
+
+
+# What the proxy inside says about a host that was not named.
+CONNECT_OUT = """
+import socket
+s = socket.create_connection(("127.0.0.1", 3128), 20)
+s.sendall(b"CONNECT other.invalid:80 HTTP/1.1\\r\\n\\r\\n")
+print(s.recv(100).split()[1].decode())
+"""
 
 
 def traits_of(server, name, **where):
@@ -96,7 +108,7 @@ def drained_again_and_again(home):
 
 def many_at_once(home):
     """More than there are in stock: nobody gets another's, nobody gets an error."""
-    count, outputs = 6, {}
+    count, outputs = MANY, {}
 
     def use(i):
         connection = server.connect()
@@ -126,8 +138,9 @@ def settings_reach_it(home):
     with PoolServer(home, size=1, max=1) as server:
         fill(server, 1)
         server.start("box", namespace="team", envs=["COLOR=blue", "PATH=/opt:/usr/bin:/bin"],
-                     workdir="/tmp", ports=[f"{port}:8000"])
-        check(server.counts["hits"], 1)
+                     workdir="/tmp", ports=[f"{port}:8000"], output_limit=1000,
+                     network="allowed.invalid")
+        server.await_counts(lambda counts: counts["hits"] == 1)
         check(server.run("box", "import os, socket\nprint(os.environ['COLOR'], os.environ['PATH'], "
                          "os.getcwd(), socket.gethostname(), os.getuid())", namespace="team"),
               "blue /opt:/usr/bin:/bin /tmp box 1000")
@@ -140,6 +153,10 @@ def settings_reach_it(home):
         with socket.create_connection(("127.0.0.1", port), 20) as connection:
             connection.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
             assert connection.recv(100).startswith(b"HTTP/1.0 200"), "no server at the port"
+        check(server.run("box", CONNECT_OUT, namespace="team"), "403")
+        with Keeper(home, "box", "team") as keeper:
+            output = keeper.run("print('x' * 2000)")[0]
+            check(sum(map(len, output.values())), 1000)
         status = status_of(home, "box", "team")
         check((status["namespace"], status["name"], status["workdir"]), ("team", "box", "/tmp"))
         assert status["uptime_us"] < 60e6 and status["cpu_us"] >= 0, status
@@ -152,7 +169,7 @@ def no_trace_of_rehearsals(home):
     with PoolServer(home, size=1, max=1) as server:
         fill(server, 1)
         server.start("box")
-        check(server.counts["hits"], 1)
+        server.await_counts(lambda counts: counts["hits"] == 1)
         answer = server.call("sandbox.repl.run", sandbox="box", language="python",
                              code="print(len(In), Out, '_' in globals(), sorted(globals()))")
         plain = subprocess.run([MSB, "exe", "python", "-c",
@@ -166,16 +183,54 @@ def no_trace_of_rehearsals(home):
         server.stop("box")
 
 
-def other_machines_are_started_plainly(home):
+def other_machines_have_pools_of_their_own(home):
+    """What a waiting one cannot become is started plainly, and waits itself the next time."""
+    other = [{"memory": 1536}]
+    if ENGINE == "jail":
+        other += [{"memory": 512, "cpus": 2}, {"image": "microsandbox/node"}, {"processes": 99}]
     with PoolServer(home, size=1, max=1) as server:
         fill(server, 1)
-        server.start("big", memory=1536)
-        check(server.counts["hits"], 0)
-        check(status_of(home, "big")["memory_mb"], 1536)
+        for i, settings in enumerate(other):
+            server.start("plain", **settings)
+            check(server.counts["hits"], i)
+            server.stop("plain")
+            server.await_counts(lambda counts: counts["stock"] == i + 2)
+            server.start("pooled", **settings)
+            server.await_counts(lambda counts: counts["hits"] == i + 1)
+            status = status_of(home, "pooled")
+            for key, value in settings.items():
+                check(status[{"memory": "memory_mb"}.get(key, key)], value)
+            server.stop("pooled")
+            server.await_counts(lambda counts: counts["stock"] == i + 2)
         server.start("box")
-        server.await_counts(lambda counts: counts["hits"] == 1)
-        server.stop("big")
+        server.await_counts(lambda counts: counts["hits"] == len(other) + 1)
+        check(status_of(home, "box")["memory_mb"] not in (512, 1536), True)
         server.stop("box")
+
+
+def shared_folders_are_there(home):
+    """A waiting machine cannot get them: a plain one does, without an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        with PoolServer(home, ["--allow-volumes", folder], size=1, max=1) as server:
+            fill(server, 1)
+            os.chmod(folder, 0o755)
+            with open(os.path.join(folder, "word"), "w", encoding="ascii") as file:
+                file.write("shared")
+            server.start("box", volumes=[f"{folder}:/shared:ro"])
+            check(server.run("box", "print(open('/shared/word').read())"), "shared")
+            server.stop("box")
+            check((server.counts["hits"], server.counts["stock"]), (0, 1))
+
+
+def made_ahead_from_the_start(home):
+    """Nobody has asked yet. An image that is not there is no reason to fail."""
+    with PoolServer(home, size=1, max=1, images="python,no-such-image,") as server:
+        server.await_counts(lambda counts: counts["stock"] == 1)
+        server.start("box")
+        check(server.run("box", "print(6*7)"), "42")
+        check((server.counts["hits"], server.counts["misses"]), (1, 0))
+        server.stop("box")
+        assert any("no-such-image nothing is made ahead" in line for line in server.lines)
 
 
 def names_that_are_taken(home):
@@ -185,7 +240,7 @@ def names_that_are_taken(home):
         check(server.start("box"), "Sandbox box started successfully")
         server.stop("box")
         server.start("box")
-        check(server.counts["hits"], 1)
+        server.await_counts(lambda counts: counts["hits"] == 1)
         refused = subprocess.run([MSB, "exe", "python", "--name", "box", "--", "true"],
                                  capture_output=True, text=True)
         assert refused.returncode == 125 and "running already" in refused.stderr, refused
@@ -266,4 +321,5 @@ def main():
         globals()[re.sub(r"\W", "_", name)](home)
 
 
-main()
+if __name__ == "__main__":
+    main()

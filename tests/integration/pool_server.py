@@ -15,11 +15,11 @@ START_SECONDS = 90
 
 
 class PoolServer:
-    def __init__(self, home, **settings):
+    def __init__(self, home, arguments=(), **settings):
         environment = dict(os.environ, MSB_HOME=home, MSB_LOG="info",
                            **{f"MSB_POOL_{name.upper()}": str(value) for name, value in settings.items()})
         self.home = home
-        self.process = subprocess.Popen([MSB, "server", "start", "--dev", "--port", "0"],
+        self.process = subprocess.Popen([MSB, "server", "start", "--dev", "--port", "0", *arguments],
                                         env=environment, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline().strip().rpartition(":")[2])
@@ -71,7 +71,12 @@ class PoolServer:
     def call(self, method, connection=None, **params):
         connection = connection or self.connection
         self.send(method, connection, **params)
-        answer = connection.answer().json()
+        answer = connection.answer()
+        if answer is None and connection is self.connection:  # closed because it was idle
+            connection = self.connection = self.connect()
+            self.send(method, connection, **params)
+            answer = connection.answer()
+        answer = answer.json()
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return answer["result"]

@@ -89,7 +89,8 @@ static _Noreturn void child_main(struct child *child)
     int listener = result == 0 ? confine_calls(&err) : result;
     if (listener >= 0) {
         fdpass_send(child->parent, "", 1, listener);
-        execve(child->confinement->argv[0], child->confinement->argv, (char *[]){NULL});
+        char *environment[] = {"LD_PRELOAD=" CONFINE_CAPSTONE ":" CONFINE_PMEM, NULL};
+        execve(child->confinement->argv[0], child->confinement->argv, environment);
         error_errno(&err, errno, "cannot execute %s", child->confinement->argv[0]);
     }
     fdpass_send(child->parent, &err, sizeof err, -1);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +19,6 @@ static const int allowed[] = {
     SCMP_SYS(munmap),
     SCMP_SYS(mremap),
     SCMP_SYS(mprotect),
-    SCMP_SYS(madvise),
     SCMP_SYS(mincore),
     SCMP_SYS(membarrier),
     SCMP_SYS(memfd_create),
@@ -184,6 +184,19 @@ static int add_mode_setters(scmp_filter_ctx filter)
     return result;
 }
 
+/* Huge pages are for what is large, translated code: the pages of a small thing would be mostly
+ * empty, and in every machine anew. */
+#define LARGE ((scmp_datum_t)16 << 20)
+
+static int add_advice(scmp_filter_ctx filter)
+{
+    int result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
+                                  SCMP_A2(SCMP_CMP_NE, MADV_HUGEPAGE));
+    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(madvise), 2,
+                               SCMP_A1(SCMP_CMP_GE, LARGE), SCMP_A2(SCMP_CMP_EQ, MADV_HUGEPAGE));
+    return result;
+}
+
 #define LOW_32 0xffffffffu
 #define BY_NAME SCMP_A0(SCMP_CMP_MASKED_EQ, LOW_32, (uint32_t)AT_FDCWD)
 #define BELOW_A_FOLDER SCMP_A0(SCMP_CMP_MASKED_EQ, 1u << 31, 0)
@@ -194,6 +207,7 @@ static int add_rules(scmp_filter_ctx filter)
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
         result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
     result |= add_mode_setters(filter);
+    result |= add_advice(filter);
     /* Threads, not processes. clone3 hides its flags behind a pointer and is left out. */
     result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
                                SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));

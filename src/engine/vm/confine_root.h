@@ -4,6 +4,9 @@
 
 /* The user that QEMU is in its own user namespace; guests see shared files as this user's. */
 #define CONFINE_USER 1000
+/* Libraries of ours to be loaded into it first, see inside/. */
+#define CONFINE_CAPSTONE "/capstone.so"
+#define CONFINE_PMEM "/pmem.so"
 
 /*
  * Inside the new namespaces: becomes the user, builds the root and moves into it. As root,
