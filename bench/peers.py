@@ -1,4 +1,6 @@
 """What else a user could pick: the same Python in the same root, behind other walls or none."""
+import contextlib
+import glob
 import itertools
 import os
 import subprocess
@@ -11,11 +13,21 @@ from oci import PROFILE, Bundles
 
 ROOTFS = os.path.join(WORK, "root")
 PYTHON = "/usr/bin/python3"
+GROUP = "msb-bench"
 numbers = itertools.count()
 
 
 def new_name():
-    return "msb-bench-%d-%d" % (os.getpid(), next(numbers))
+    return "%s-%d-%d" % (GROUP, os.getpid(), next(numbers))
+
+
+def remove_groups():
+    """Control groups that tools leave behind when they are interrupted; those in use stay."""
+    for pattern in ("/sys/fs/cgroup/%s*", "/sys/fs/cgroup/*/%s*"):
+        for top in glob.glob(pattern % GROUP):
+            for folder, _, _ in os.walk(top, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
 
 
 class Bare(Foreground):
@@ -155,8 +167,8 @@ class Podman(Contender):
         return needs("podman", "podman")
 
     def run(self, args, *options):
-        return [*self.program, "run", "--network", "none", "--ulimit", "nofile=4096", "--ulimit", "nproc=4096",
-                *options, "--rootfs", ROOTFS + ":O", *args]
+        return [*self.program, "run", "--network", "none", "--cgroup-parent", "/" + GROUP, "--ulimit", "nofile=4096",
+                "--ulimit", "nproc=4096", *options, "--rootfs", ROOTFS + ":O", *args]
 
     def python(self, code):
         return self.run([PYTHON, "-c", code], "--rm")

@@ -68,14 +68,18 @@ def started_here():
     return [pid for pid in descendants(os.getppid()) if pid != os.getpid()]
 
 
+def kill_all(pids):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def end_descendants():
     for _ in range(50):
         left = descendants(os.getpid())
         if not left:
             return
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_all(left)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -135,7 +139,7 @@ def read_until(fd, deadline):
 def interrupt(pid, fd):
     os.kill(pid, signal.SIGINT)
     if read_until(fd, time.monotonic() + CLEANUP_S) is None:
-        os.kill(pid, signal.SIGKILL)
+        kill_all([*descendants(pid), pid])
 
 
 def step(work, seconds, namespace=None):
