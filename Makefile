@@ -1,7 +1,7 @@
 # Two commands are all a newcomer needs:
 #   make quickstart   install what is missing, build, prepare, run a first snippet in a machine
 #   make check        install what tests need, run all of them
-# Then: all, install, format, lint, sanitize, bench, clean. SAN=1 builds with ASan and UBSan.
+# Then: all, install, format, lint, sanitize, bench, bench-quick, clean. SAN=1 builds with ASan and UBSan.
 
 CC        = gcc
 MUSL_CC   = musl-gcc

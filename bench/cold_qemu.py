@@ -8,7 +8,8 @@ import shlex
 import shutil
 import subprocess
 
-from contender import HOME, INSIDE, WORK, Foreground, needs, require
+from contender import HOME, INSIDE, WORK, Foreground, needs
+from steps import Failed
 
 FOLDER = os.path.join(WORK, "qemu")
 INITRAMFS = os.path.join(FOLDER, "initramfs")
@@ -47,7 +48,8 @@ def image_path(home=HOME, reference="microsandbox/python"):
 
 def kernel_folder():
     found = sorted(glob.glob(os.path.join(HOME, "kernels", "*", "vmlinux")))
-    require(found, "no kernel in %s" % HOME)
+    if not found:
+        raise Failed("no kernel in %s" % HOME)
     return os.path.dirname(found[-1])
 
 
@@ -90,6 +92,7 @@ def has_kvm():
 
 class ColdQemu(Foreground):
     name, title, wall = "qemu", "QEMU, booted cold", "a machine; QEMU itself is not confined"
+    version = ("qemu-system-x86_64", "--version")
     parts = ("first", "burst", "pandas", "memory", "inside")
     most = 15
     idle_count = 5

@@ -8,7 +8,6 @@ import time
 
 from machine import SETTLE_S, growth, usage
 from measures import CODE, Command, Samples, burst_of_commands, first_output_ms, output_of, repeat
-from steps import Failed
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORK = os.path.join(ROOT, "build", "bench")
@@ -30,7 +29,8 @@ def fill_inside():
 
 
 class Contender:
-    """name: for --only. title: in tables. wall: what is between its code and the host. parts: what is measured.
+    """name: for --only. title: in tables. wall: what is between its code and the host. version: the command that tells it.
+    parts: what is measured.
     most: how many samples at most, for the slow ones; idle_count: how many idle ones are weighed at most.
 
     Those that run commands define python(), and where it can be done start(), python_again(), remove()."""
@@ -110,8 +110,3 @@ def needs(program, package):
     if not shutil.which(program):
         return "missing: %s is not installed (apt-get install %s)" % (program, package)
     return None
-
-
-def require(condition, reason):
-    if not condition:
-        raise Failed(reason)

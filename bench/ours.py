@@ -26,6 +26,7 @@ QUIET_S = 0.1  # so that what is left to do after one sandbox does not count for
 
 class Ours(Contender):
     ours = True
+    version = (MSB, "--version")
 
     def __init__(self, engine):
         self.engine = engine

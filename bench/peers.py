@@ -3,6 +3,7 @@ import contextlib
 import glob
 import itertools
 import os
+import socket
 import subprocess
 
 import cold_qemu
@@ -32,6 +33,7 @@ def remove_groups():
 
 class Bare(Foreground):
     name, title, wall = "bare", "bare python3", "none: a process of the host"
+    version = (PYTHON, "--version")
     parts = ("first", "burst", "again", "memory", "inside", "ports")
 
     def missing(self):
@@ -48,7 +50,7 @@ class Bare(Foreground):
 
     def ports(self, size):
         """Not through anything: two processes of the host."""
-        with measures.socket.socket() as reserved:
+        with socket.socket() as reserved:
             reserved.bind(("127.0.0.1", 0))
             port = reserved.getsockname()[1]
         server = subprocess.Popen([PYTHON, os.path.join(INSIDE, "network.py"), "serve", str(port)],
@@ -62,6 +64,7 @@ class Bare(Foreground):
 
 class Bubblewrap(Foreground):
     name, title, wall = "bubblewrap", "bubblewrap", "namespaces; no filter of system calls"
+    version = ("bwrap", "--version")
     needs_mounts = True
     parts = ("first", "burst", "pandas", "memory", "inside")
 
@@ -81,6 +84,7 @@ class Bubblewrap(Foreground):
 
 class Nspawn(Foreground):
     name, title, wall = "nspawn", "systemd-nspawn", "namespaces, filter"
+    version = ("systemd-nspawn", "--version")
     needs_mounts = True
     parts = ("first", "burst", "pandas", "memory", "inside")
 
@@ -107,6 +111,7 @@ class Runtime(Contender):
 
     def __init__(self, like_podman=False):
         self.bundles = Bundles(self.program, ROOTFS, like_podman)
+        self.version = (self.program, "--version")
 
     def missing(self):
         return needs(self.program, self.program)
@@ -158,6 +163,7 @@ class Gvisor(Runtime):
 
 class Podman(Contender):
     name, title, wall = "podman", "podman (crun)", "namespaces, filter, few capabilities"
+    version = ("podman", "--version")
     needs_mounts = True
     parts = ("first", "burst", "again", "pandas", "memory", "inside")
     program = ("podman", "--root", "/run/podman/root", "--runroot", "/run/podman/run", "--cgroup-manager", "cgroupfs",

@@ -73,8 +73,8 @@ class Figures:
 
 
 def wall_table(document):
-    rows = [(one["title"], one["wall"], one["reason"] or "") for one in document["contenders"]]
-    return [Table("What is compared", ("", "between its code and the host", "not measured"), rows)]
+    rows = [(one["title"], one["wall"], one["version"], one["reason"] or "") for one in document["contenders"]]
+    return [Table("What is compared", ("", "between its code and the host", "version", "not measured"), rows)]
 
 
 def spread_table(title, part, note=""):
