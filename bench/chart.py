@@ -1,5 +1,5 @@
-"""The chart of docs/benchmarks.md: each contender a line, with dots for the median and bars to the slowest, on a scale of
-powers of ten. Readable on light and on dark pages."""
+"""The chart of docs/benchmarks.md: each contender a line, with dots for the median and bars to the slowest, on a
+scale of powers of ten. Readable on light and on dark pages."""
 import math
 from html import escape
 
@@ -72,13 +72,15 @@ def draw(document):
               Panel(document, "burst", "%d at once, ms" % burst, "p50", "max"),
               Panel(document, "memory", "idle memory, MiB", "pss_mib", "pss_mib")]
     first = panels[0].points
-    contenders = sorted((one for one in document["contenders"] if any(one["name"] in panel.points for panel in panels)),
+    shown = set().union(*[panel.points for panel in panels])
+    contenders = sorted((one for one in document["contenders"] if one["name"] in shown),
                         key=lambda one: first.get(one["name"], (math.inf,))[0])
     height = TOP + ROW * len(contenders) + MARGIN
     width = LABELS + len(panels) * (PANEL + GAP) + MARGIN
     lines = ['<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">' % (
         width, height, width, height),
-        "<title>Time from create to first output, and memory of an idle environment</title>", "<style>%s</style>" % STYLE]
+        "<title>Time from create to first output, and memory of an idle environment</title>",
+        "<style>%s</style>" % STYLE]
     for row, one in enumerate(contenders):
         lines.append('<text class="%s" x="%d" y="%.1f" text-anchor="end">%s</text>' % (
             kind_of(one), LABELS - 16, TOP + ROW * row + ROW / 2 + 4, escape(one["title"])))

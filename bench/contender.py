@@ -29,8 +29,8 @@ def fill_inside():
 
 
 class Contender:
-    """name: for --only. title: in tables. wall: what is between its code and the host. version: the command that tells it.
-    parts: what is measured.
+    """name: for --only. title: in tables. wall: what is between its code and the host. version: the command that
+    tells it. parts: what is measured.
     most: how many samples at most, for the slow ones; idle_count: how many idle ones are weighed at most.
 
     Those that run commands define python(), and where it can be done start(), python_again(), remove()."""

@@ -87,8 +87,8 @@ class CommandProcess(Command):
         self.enter()
         name = "bench-%d-port" % os.getpid()
         try:
-            output_of([MSB, "exe", "python", "--name", name, "--detach", "-p", "0:7000", "-v", INSIDE + ":/media:ro", "--",
-                       "sh", "-c", "nohup python3 /media/network.py serve 7000 >/dev/null 2>&1 &"])
+            output_of([MSB, "exe", "python", "--name", name, "--detach", "-p", "0:7000", "-v", INSIDE + ":/media:ro",
+                       "--", "sh", "-c", "nohup python3 /media/network.py serve 7000 >/dev/null 2>&1 &"])
             with Keeper(HOME, name) as keeper:
                 port = keeper.status()["ports"][0]["host"]
             return port_speeds(port, size)

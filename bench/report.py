@@ -13,12 +13,14 @@ PARTS = {
     "density": "many alive",
 }
 
-WORK = """The work is `python3 -c "print(6*7)"` in a fresh environment, from before it is asked for to the first byte of the
-answer; all have the same root, that of the image `microsandbox/python`, except bare python3. Two kinds of work are not the
-same: msb's sandboxes come with an interpreter that is warm, and only the rows with "new python3 process" start one as
-everybody else does. Over JSON-RPC the answer is whole when it counts, and the connection is open already. Walls differ too:
-see the first table. Bundles of crun and runsc are written before the clock starts; podman makes its own while it runs. All
-take turns, round by round, so that what else the host did hit all alike. Of fewer than 100 samples p99 is the slowest."""
+WORK = """The work is `python3 -c "print(6*7)"` in a fresh environment, from before it is asked for to the
+first byte of the answer; all have the same root, that of the image `microsandbox/python`, except
+bare python3. Two kinds of work are not the same: msb's sandboxes come with an interpreter that is
+warm, and only the rows with "new python3 process" start one as everybody else does. Over JSON-RPC
+the answer is whole when it counts, and the connection is open already. Walls differ too: see the
+first table. Bundles of crun and runsc are written before the clock starts; podman makes its own
+while it runs. All take turns, round by round, so that what else the host did hit all alike. Of
+fewer than 100 samples p99 is the slowest."""
 
 
 class Table:
@@ -99,9 +101,9 @@ def memory_table(document):
     rows = [(one["title"], *[number(figures.value(one["name"], [key])) for key in ("mib", "pss_mib")],
              times(figures.value(one["name"], ["pss_mib"]), best), str(figures.value(one["name"], ["count"]) or "–"),
              figures.value(one["name"], ["failed"]) or "") for one in figures.sorted(["pss_mib"])]
-    note = ("By the fall of available memory (MemAvailable and the free pages on per-CPU lists), which whatever else the host "
-            "did moves, and as the proportional share of the processes of it (PSS). Peers hold a python3 that has printed and "
-            "sleeps. \"From the pool\" are those that wait there, with their languages rehearsed.")
+    note = ("By the fall of available memory (MemAvailable and the free pages on per-CPU lists), which\n"
+            "whatever else the host did moves, and as the proportional share of its processes (PSS). Peers hold a\n"
+            "python3 that has printed and sleeps; \"from the pool\" are those that wait there, rehearsed.")
     columns = ("MiB each", "fall", "PSS", "PSS against %s" % who, "weighed", "")
     return [Table("Memory of an idle environment", columns, rows, note)] if rows else []
 
@@ -111,9 +113,10 @@ def density_table(document):
     for one in figures.contenders:
         found = figures.found[one["name"]]
         for stage in found if isinstance(found, list) else []:
-            rows.append(("%s, %d" % (one["title"], stage["wanted"]), str(stage["alive"]), str(stage["answers"]["worked"]),
-                         number(stage["mib"] * stage["alive"] / 1024), number(stage["mib"]), number(stage["pss_mib"]),
-                         number(stage["made_s"]), number(stage["answers"].get("p50")),
+            rows.append(("%s, %d" % (engine_of(one), stage["wanted"]), str(stage["alive"]),
+                         str(stage["answers"]["worked"]), number(stage["mib"] * stage["alive"] / 1024),
+                         *[number(stage[key]) for key in ("mib", "pss_mib", "made_s")],
+                         number(stage["answers"].get("p50")),
                          stage["start"].get("failed") or stage["answers"].get("failed") or ""))
         if isinstance(found, dict):
             rows.append((one["title"], *["–"] * 7, found.get("failed", "")))
@@ -143,8 +146,8 @@ def inside_tables(document):
     note = "The best of many. A loop of a million additions in Python; system calls from a program in C."
     return [Table("Speed inside", (*columns, ""), rows, note), *rate_tables(
         figures, "Files inside, MB/s", (("written", ("files", "write")), ("read", ("files", "read"))),
-        "64 MiB without waiting for the disk, the best of three: on the environment's own disk with msb and QEMU, in a folder "
-        "of the host's with the others.")]
+        "64 MiB without waiting for the disk, the best of three: on the environment's own disk with msb and\n"
+        "QEMU, in a folder of the host's with the others.")]
 
 
 def rate_tables(figures, title, kinds, note=""):
@@ -167,8 +170,8 @@ def rate_tables(figures, title, kinds, note=""):
 def port_table(document):
     return rate_tables(Figures(document, "ports"), "One connection to a published port, MB/s",
                        (("out of it", ("out",)), ("into it", ("in",))),
-                       "Bare is the loopback of the host, with nothing between. The other peers have no ports of their own: they "
-                       "share the host's network or need a bridge.")
+                       "Bare is the loopback of the host, with nothing between. The other peers have no ports of their own:\n"
+                       "they share the host's network or need a bridge.")
 
 
 def keeper_table(document):
@@ -202,7 +205,8 @@ SECTIONS = (
 def without_empty_columns(table):
     """The last columns tell of failures: most of the time there are none."""
     keep = [i for i in range(len(table.columns)) if i == 0 or any(row[i] for row in table.rows)]
-    return Table(table.title, [table.columns[i] for i in keep], [[row[i] for i in keep] for row in table.rows], table.note)
+    columns, rows = [table.columns[i] for i in keep], [[row[i] for i in keep] for row in table.rows]
+    return Table(table.title, columns, rows, table.note)
 
 
 def tables(document):
@@ -210,9 +214,8 @@ def tables(document):
 
 
 def about(document):
-    told = document["machine"]
-    return "%s, %d processors, %s GiB, %s, Linux %s; load %s; %s" % (
-        told["processor"], told["processors"], told["memory_gib"], told["system"], told["kernel"], told["load"], document["date"])
+    form = "{processor}, {processors} processors, {memory_gib} GiB, {system}, Linux {kernel}; load {load} before; {date}"
+    return form.format(date=document["date"], **document["machine"])
 
 
 # ---- forms ------------------------------------------------------------------------------------------------
@@ -241,7 +244,8 @@ def table_markdown(table):
     lines.append("| " + " | ".join(table.columns) + " |")
     lines.append("|" + "|".join("---" if is_text(cells) else "---:" for cells in zip(*table.rows)) + "|")
     for row in table.rows:
-        cells = ["**%s**" % row[0] if row[0].startswith("msb ") else row[0], *(cell.replace("|", "\\|") for cell in row[1:])]
+        first = "**%s**" % row[0] if row[0].startswith("msb ") else row[0]
+        cells = [first, *(cell.replace("|", "\\|") for cell in row[1:])]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
