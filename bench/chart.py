@@ -5,7 +5,7 @@ from html import escape
 
 from report import Figures, number
 
-ROW, TOP, LABELS, PANEL, GAP, MARGIN = 22, 58, 330, 190, 66, 16
+ROW, TOP, LABELS, PANEL, GAP, MARGIN = 22, 58, 390, 200, 66, 16
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #24292f }
 .title { font-weight: 600 }
@@ -43,6 +43,13 @@ class Panel:
         return (math.log10(value) - self.low) / (self.high - self.low) * PANEL
 
 
+def short(power):
+    """Of a power of ten: 0.1, 1, 10, 100, 1k, 10k, …"""
+    if power < 3:
+        return "%g" % 10.0 ** power
+    return "%d%s" % (10 ** (power % 3), "kMG"[min(2, power // 3 - 1)])
+
+
 def kind_of(one):
     return "ours" if one["ours"] else "bare" if one["name"] == "bare" else "peer"
 
@@ -52,7 +59,7 @@ def draw_grid(panel, left, height):
     for power in range(panel.low, panel.high + 1):
         x = left + panel.x(10.0 ** power)
         yield '<line class="grid" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>' % (x, TOP - 8, x, height - MARGIN)
-        yield '<text class="faint" x="%.1f" y="%d" text-anchor="middle">%s</text>' % (x, TOP - 14, "%g" % 10.0 ** power)
+        yield '<text class="faint" x="%.1f" y="%d" text-anchor="middle">%s</text>' % (x, TOP - 14, short(power))
 
 
 def draw_points(panel, contenders, left):

@@ -54,7 +54,7 @@ def describe():
         "processor": processor[1] if processor else platform.machine(),
         "processors": os.cpu_count(),
         "memory_gib": round(total / 1024 / 1024, 1),
-        "kernel": platform.release(),
+        "kernel": ".".join(platform.release().split(".")[:2]),
         "system": system[1] if system else "Linux",
         "load": round(os.getloadavg()[0], 1),
     }

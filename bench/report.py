@@ -16,10 +16,11 @@ PARTS = {
 WORK = """The work is `python3 -c "print(6*7)"` in a fresh environment, from before it is asked for to the
 first byte of the answer; all have the same root, that of the image `microsandbox/python`, except
 bare python3. Two kinds of work are not the same: msb's sandboxes come with an interpreter that is
-warm, and only the rows with "new python3 process" start one as everybody else does. Over JSON-RPC
-the answer is whole when it counts, and the connection is open already. Walls differ too: see the
-first table. Bundles of crun and runsc are written before the clock starts; podman makes its own
-while it runs. All take turns, round by round, so that what else the host did hit all alike. Of
+warm, and only the rows with "new python3 process" start one as everybody else does. "Command" is
+`msb exe` as a whole, "clone" a sandbox made on demand, "from the pool" one that waited. Over
+JSON-RPC the answer is whole when it counts, and the connection is open already. Walls differ too:
+see the first table. Bundles of crun and runsc are written before the clock starts; podman makes its
+own while it runs. All take turns, round by round, so that what else the host did hit all alike. Of
 fewer than 100 samples p99 is the slowest."""
 
 
@@ -75,8 +76,10 @@ class Figures:
 
 
 def wall_table(document):
-    rows = [(one["title"], one["wall"], one["version"], one["reason"] or "") for one in document["contenders"]]
-    return [Table("What is compared", ("", "between its code and the host", "version", "not measured"), rows)]
+    """Ways to use msb that differ in nothing else are one row."""
+    rows = dict.fromkeys((engine_of(one), one["wall"], one["version"], one["reason"] or "")
+                         for one in document["contenders"])
+    return [Table("What is compared", ("", "between its code and the host", "version", "not measured"), list(rows))]
 
 
 def spread_table(title, part, note=""):
@@ -170,8 +173,8 @@ def rate_tables(figures, title, kinds, note=""):
 def port_table(document):
     return rate_tables(Figures(document, "ports"), "One connection to a published port, MB/s",
                        (("out of it", ("out",)), ("into it", ("in",))),
-                       "Bare is the loopback of the host, with nothing between. The other peers have no ports of their own:\n"
-                       "they share the host's network or need a bridge.")
+                       "Bare is the loopback of the host, with nothing between. The other peers have no ports of their\n"
+                       "own: they share the host's network or need a bridge.")
 
 
 def keeper_table(document):
@@ -214,7 +217,8 @@ def tables(document):
 
 
 def about(document):
-    form = "{processor}, {processors} processors, {memory_gib} GiB, {system}, Linux {kernel}; load {load} before; {date}"
+    form = ("{processor}, {processors} processors, {memory_gib} GiB, {system}, Linux {kernel}; "
+            "load {load} when it began; {date}")
     return form.format(date=document["date"], **document["machine"])
 
 
