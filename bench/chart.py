@@ -6,20 +6,20 @@ from html import escape
 from report import Figures, number
 
 ROW, TOP, LABELS, PANEL, GAP, MARGIN = 22, 58, 390, 200, 66, 16
+# Colours that can be read on either page, and better ones for viewers that know which it is.
 STYLE = """
-text { font: 12px system-ui, sans-serif; fill: #24292f }
+text { font: 12px system-ui, sans-serif; fill: #7d8590 }
 .title { font-weight: 600 }
-.faint { fill: #6e7781; font-size: 11px }
-.grid { stroke: #d0d7de; stroke-width: 1 }
-.ours { fill: #0969da } .peer { fill: #8250df } .bare { fill: #6e7781 }
-.ours-bar { stroke: #0969da } .peer-bar { stroke: #8250df } .bare-bar { stroke: #6e7781 }
-.bar { stroke-width: 3; stroke-opacity: .35; stroke-linecap: round }
+.faint { fill: #7d8590; font-size: 11px }
+.grid { stroke: #7d8590; stroke-opacity: .3 }
+.ours { fill: #2f81f7 } .peer { fill: #a371f7 } .bare { fill: #7d8590 }
+.ours-bar { stroke: #2f81f7 } .peer-bar { stroke: #a371f7 } .bare-bar { stroke: #7d8590 }
+.bar { stroke-width: 3; stroke-opacity: .4; stroke-linecap: round }
+@media (prefers-color-scheme: light) {
+  .title { fill: #1f2328 } .faint, .bare { fill: #59636e } .ours { fill: #0969da } .peer { fill: #8250df }
+}
 @media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3 }
-  .faint { fill: #9198a1 }
-  .grid { stroke: #3d444d }
-  .ours { fill: #4493f8 } .peer { fill: #ab7df8 } .bare { fill: #9198a1 }
-  .ours-bar { stroke: #4493f8 } .peer-bar { stroke: #ab7df8 } .bare-bar { stroke: #9198a1 }
+  .title { fill: #f0f6fc } .faint, .bare { fill: #9198a1 } .ours { fill: #4493f8 } .peer { fill: #ab7df8 }
 }
 """
 
