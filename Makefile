@@ -196,11 +196,11 @@ bench: all
 	done
 	@bench/run $(BENCH)
 
-bench-quick: BENCH += --quick
+bench-quick: override BENCH += --quick
 bench-quick: bench
 
 # The same, and docs/benchmarks.md and its chart are written anew.
-bench-docs: BENCH += --docs
+bench-docs: override BENCH += --docs
 bench-docs: bench
 
 install: all library
