@@ -163,13 +163,13 @@ class Rpc(Ours):
                 self.end_all(server)
 
     def warm_up(self, server, stock):
-        """As a server is that has run for a while: what waits was made after the zygote, if there is one."""
+        """As a server is that has run for a while: the jails that wait were made after the zygote."""
         self.begin(server, "bench-warm-up")
         self.ask(server, "bench-warm-up", CODE)
         if self.engine == "jail":
             await_zygote()
-        for number in range(stock):
-            self.begin(server, "bench-warm-up-%d" % number)
+            for number in range(stock):
+                self.begin(server, "bench-warm-up-%d" % number)
         self.end_all(server)
         self.settle(server, stock)
 
