@@ -10,7 +10,7 @@ setup_file() {
     mkdir -p "$BATS_FILE_TMPDIR/served"
     echo "of the host" >"$BATS_FILE_TMPDIR/served/page"
     local log=$BATS_FILE_TMPDIR/server.log
-    python3 -u -m http.server --bind 127.0.0.1 --directory "$BATS_FILE_TMPDIR/served" 0 \
+    python3 -u "$REPOSITORY/tests/integration/page_server.py" "$BATS_FILE_TMPDIR/served" \
         >"$log" 2>&1 3>&- &
     echo $! >"$BATS_FILE_TMPDIR/server.pid"
     within 10 grep -q "port [0-9]" "$log"
