@@ -70,7 +70,8 @@ static void conclude(void *owner)
         return;
     loop_timer_stop(&interpreter->timer);
     bool dead = interpreter->phase == INTERPRETER_DEAD;
-    interpreter->killed = oom_find(interpreter->scope, interpreter->pid, &interpreter->out_of_memory);
+    interpreter->killed =
+        oom_find(interpreter->scope, interpreter->pid, &interpreter->out_of_memory);
     if (dead) {
         forget_process(interpreter);
         interpreter->events->died(interpreter->owner, interpreter->status);

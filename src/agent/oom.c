@@ -25,7 +25,7 @@
 #define NAME_SIZE 16
 
 struct kill {
-    pid_t pid; /* 0: nobody asks for it any more */
+    pid_t pid;           /* 0: nobody asks for it any more */
     unsigned long scope; /* 0: not known */
     char name[NAME_SIZE];
 };

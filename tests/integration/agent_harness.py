@@ -17,6 +17,7 @@ PROCESS_LIST, PROCESS_ATTACH, PROCESS_SIGNAL, PROCESS_INPUT = range(20, 24)
 CONNECT, ACCEPT, METRICS, HOLD, CLOCK = range(24, 29)
 STDIN, STDOUT, STDERR, RESULTS = range(4)
 WINDOW = 256 * 1024
+HANGS = 60  # what takes so many seconds
 
 TAGS = (
     "version kernel arg env cwd user timeout_ms pty rows cols term language entropy realtime_us "
@@ -110,7 +111,7 @@ class Operation:
     def credit(self, amount):
         self.agent.frame(self.stream, CREDIT, 0, struct.pack("<I", amount))
 
-    def wait(self, timeout=20):
+    def wait(self, timeout=HANGS):
         self.agent.pump_until(lambda: self.end is not None, timeout)
         return self.end
 
@@ -165,7 +166,7 @@ class Agent:
         operation.wait()
         return operation
 
-    def pump_until(self, condition, timeout=20):
+    def pump_until(self, condition, timeout=HANGS):
         deadline = time.monotonic() + timeout
         while not condition():
             left = deadline - time.monotonic()
@@ -213,7 +214,7 @@ class Agent:
             operation.end = decode_fields(payload)
             del self.operations[stream]
 
-    def stop(self, timeout=20):
+    def stop(self, timeout=HANGS):
         """Ends the agent by closing the connection; its exit code."""
         self.socket.close()
         return self.process.wait(timeout)

@@ -209,8 +209,7 @@ load helpers
     assert_equal "$(find "$MSB_HOME/tmp" -name 'work-*' -maxdepth 1 | wc -l)" 1
     kill -TERM "$client"
     wait "$client" || true
-    msb ps
-    assert_nothing_left
+    assert_swept
 }
 
 @test "nothing is left" {

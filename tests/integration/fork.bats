@@ -250,8 +250,7 @@ print("end", n)' >"$BATS_TEST_TMPDIR/out" &
         kill -CONT "$keeper" 2>/dev/null || true
         [ "$victim" = first ] || assert_equal "$(msb exec first -- echo fine)" fine
     done
-    msb ps >&2
-    assert_nothing_left
+    assert_swept
 }
 
 @test "whoever forks may change their mind" {

@@ -159,3 +159,16 @@ assert_nothing_left() {
         return 1
     }
 }
+
+swept_clean() {
+    msb ps >&2
+    nothing_left
+}
+
+# What keepers leave that were killed is removed by the next msb, as far as its processes have ended.
+assert_swept() {
+    within 10 swept_clean || {
+        leftovers >&2
+        return 1
+    }
+}

@@ -65,8 +65,7 @@ is_mounted_nowhere() {
         kill -9 "$(status_of box keeper_pid)"
     done
     assert_equal "$(keep -- sh -c 'cat file1 file2 file3 && echo more >more && echo fine' | tr '\n' ' ')" "1 2 3 fine "
-    msb ps >&2
-    assert_nothing_left
+    assert_swept
     if [ "$ENGINE" = vm ]; then
         /sbin/e2fsck -fn "$MSB_HOME/disks/default/box/disk" >&2
     fi

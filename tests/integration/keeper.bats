@@ -17,7 +17,8 @@ has_no_folder() {
     [ -d "$(state_folder victim)" ]
     run msb ps --json
     assert_equal "$output" "[]"
-    assert_nothing_left
+    has_no_folder victim
+    assert_swept
 }
 
 @test "a name whose keeper was killed can be used again" {
@@ -261,8 +262,7 @@ END
         kill -9 "$client"
         wait "$client" || true
     done
-    msb ps
-    assert_nothing_left
+    assert_swept
 }
 
 @test "nothing is left" {

@@ -10,11 +10,18 @@ setup_file() {
     mkdir -p "$BATS_FILE_TMPDIR/served"
     echo "of the host" >"$BATS_FILE_TMPDIR/served/page"
     local log=$BATS_FILE_TMPDIR/server.log
-    python3 -u "$REPOSITORY/tests/integration/page_server.py" "$BATS_FILE_TMPDIR/served" \
-        >"$log" 2>&1 3>&- &
+    # Python's own lets five wait; the kernel throws away the rest of a hundred, sometimes for good.
+    python3 -u -c '
+import functools, http.server, sys
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 512
+handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])
+server = Server(("127.0.0.1", 0), handler)
+print("port", server.server_port)
+server.serve_forever()' "$BATS_FILE_TMPDIR/served" >"$log" 2>&1 3>&- &
     echo $! >"$BATS_FILE_TMPDIR/server.pid"
     within 10 grep -q "port [0-9]" "$log"
-    SERVED=$(sed -n 's/.* port \([0-9]*\).*/\1/p' "$log")
+    SERVED=$(sed -n 's/^port \([0-9]*\)$/\1/p' "$log")
     export SERVED
 }
 
