@@ -3,11 +3,23 @@
 #include "base/cancel.h"
 #include "base/progress.h"
 #include "cli/command.h"
+#include "cli/exchange.h"
+#include "cli/image_json.h"
 #include "image/image.h"
 
 static struct {
-    bool insecure, quiet;
+    bool insecure, quiet, json;
 } options;
+
+static void tell(const struct image *image, bool changed, json_t *list)
+{
+    if (!options.json)
+        printf("%s %s: %.1f MB, %s\n", image->reference, changed ? "is here" : "is up to date",
+               (double)image->size / 1e6, image->blobs[0]);
+    json_t *entry = image_to_json(image);
+    json_object_set_new(entry, "changed", json_boolean(changed));
+    json_array_append_new(list, entry);
+}
 
 static int run(const struct arguments *arguments)
 {
@@ -20,21 +32,24 @@ static int run(const struct arguments *arguments)
     if (options.quiet)
         progress_silence();
     cancel_install();
+    json_auto_t *list = json_array();
     for (size_t i = 0; i < arguments->count; i++) {
         struct image image;
         bool changed;
         if (image_pull(arguments->words[i], options.insecure, &image, &changed, &err) < 0)
             return report_error(&err, cancel_signal() ? 128 + cancel_signal() : EXIT_SANDBOX);
-        printf("%s %s: %.1f MB, %s\n", image.reference, changed ? "is here" : "is up to date",
-               (double)image.size / 1e6, image.blobs[0]);
+        tell(&image, changed, list);
         image_release(&image);
     }
+    if (options.json)
+        print_json(list);
     return 0;
 }
 
 static const struct option option_table[] = {
     {0, "insecure", OPTION_FLAG, &options.insecure, NULL,
      "the registry speaks plain http (MSB_INSECURE_REGISTRIES=HOST:PORT,…)"},
+    {0, "json", OPTION_FLAG, &options.json, NULL, "tell what is here now as JSON"},
     {'q', "quiet", OPTION_FLAG, &options.quiet, NULL, "show no progress"},
     {0},
 };

@@ -45,6 +45,9 @@ run_in() {
     assert_equal "$status" 0
     run --separate-stderr msb pull "$REGISTRY/plain"
     assert_contains "$output" "up to date"
+    run --separate-stderr msb pull --json "$REGISTRY/plain"
+    assert_equal "$(python3 -c 'import json, sys; print(*[(image["name"], image["changed"]) for image in json.load(sys.stdin)])' <<<"$output")" \
+        "('$REGISTRY/plain:latest', False)"
 }
 
 @test "a scratch image with one static program runs" {

@@ -271,6 +271,46 @@ static void removed_image_takes_its_file_along(void **state)
     assert_refused(image_remove("node", &freed, &err), ERROR_NOT_FOUND);
 }
 
+static void assert_hint(const char *text, const char *part)
+{
+    struct error err;
+    char *reference = NULL;
+    assert_refused(reference_normalize(text, &reference, &err), ERROR_INVALID);
+    assert_non_null(strstr(err.hint, part));
+}
+
+static void refused_name_tells_the_mistake(void **state)
+{
+    (void)state;
+    assert_hint("Alpine:3.20", "capital letters");
+    assert_hint("registry.example:5000/Team/tool:A", "capital letters");
+    assert_hint("alpine:-A", "a name looks like");
+    assert_hint("https://registry.example/tool", "leave out");
+    setenv("OCI_REGISTRY_DOMAIN", "https://registry.example", 1);
+    assert_hint("alpine", "OCI_REGISTRY_DOMAIN");
+    unsetenv("OCI_REGISTRY_DOMAIN");
+}
+
+static void image_goes_by_the_front_of_its_digest(void **state)
+{
+    struct error err;
+    cleanup_free char *found = NULL, *named = NULL, *other = NULL;
+    (void)state;
+    add_image("microsandbox/python", "");
+    assert_int_equal(image_resolve("sha256:e3b0c44298fc", &found, &err), 0);
+    assert_string_equal(found, "microsandbox/python");
+    add_image("docker.io/library/e3b0c44298fc:latest", "x");
+    assert_int_equal(image_resolve("e3b0c44298fc", &named, &err), 0);
+    assert_string_equal(named, "docker.io/library/e3b0c44298fc:latest");
+    assert_int_equal(image_resolve("e3b0c", &other, &err), 0);
+    assert_string_equal(other, "docker.io/library/e3b0c:latest");
+    add_image("microsandbox/node", "");
+    char *none = NULL;
+    assert_refused(image_resolve("sha256:e3b0c44298fc", &none, &err), ERROR_INVALID);
+    assert_null(none);
+    assert_non_null(strstr(err.hint, "microsandbox/node"));
+}
+
 static void damaged_reference_is_not_found(void **state)
 {
     static const char *const texts[] = {
@@ -330,6 +370,8 @@ int main(void)
         cmocka_unit_test(full_form_is_its_own_and_comes_apart),
         cmocka_unit_test(reference_that_is_no_name_is_refused),
         cmocka_unit_test(reference_of_any_length_is_handled),
+        cmocka_unit_test(refused_name_tells_the_mistake),
+        cmocka_unit_test_setup(image_goes_by_the_front_of_its_digest, empty_store),
         cmocka_unit_test(every_recipe_is_complete),
         cmocka_unit_test_setup(image_that_was_not_pulled_is_not_found, empty_store),
         cmocka_unit_test_setup(image_that_is_not_built_is_not_found, empty_store),

@@ -136,6 +136,18 @@ static void challenges_are_read(void **state)
     assert_refused(challenge_parse("Bearer service=\"x", &challenge, &err), ERROR_PROTOCOL);
 }
 
+static void only_two_kinds_of_challenges_are_known(void **state)
+{
+    (void)state;
+    assert_true(challenge_is_known("Basic"));
+    assert_true(challenge_is_known("basic realm=\"x\""));
+    assert_true(challenge_is_known("BEARER realm=\"x\""));
+    assert_false(challenge_is_known("Basically"));
+    assert_false(challenge_is_known("Bearer"));
+    assert_false(challenge_is_known("Negotiate"));
+    assert_false(challenge_is_known(""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +157,7 @@ int main(void)
         cmocka_unit_test(list_without_this_host_names_what_there_is),
         cmocka_unit_test(configuration_is_read),
         cmocka_unit_test(challenges_are_read),
+        cmocka_unit_test(only_two_kinds_of_challenges_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
