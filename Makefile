@@ -193,6 +193,7 @@ bench: all
 	@bench/run
 	@[ "$$(id -u)" -ne 0 ] || bench/jail
 	@bench/pool
+	@bench/up
 
 install: all library
 	install -D -m 0755 build/msb $(DESTDIR)$(PREFIX)/bin/msb
