@@ -142,6 +142,7 @@ static const struct option option_table[] = {
     {'i', "image", OPTION_TEXT, &options.image, "IMAGE", "what it is made of, such as python"},
     {'m', "memory", OPTION_MEGABYTE, &options.memory, "MB", "its memory (1024)"},
     {0, "cpus", OPTION_COUNT, &options.cpus, "N", "its processors (1)"},
+    {0, "cpu", OPTION_COUNT, &options.cpus, "N", "the same"},
     {0, "disk", OPTION_MEGABYTE, &options.disk, "MB", "how much may be written inside (8192)"},
     {'v', "volume", OPTION_LIST, &options.volumes, "HOST:GUEST",
      "share a folder, from the project's on; :ro behind it for read-only; may be repeated"},

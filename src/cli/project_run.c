@@ -85,7 +85,7 @@ static int start_detached(struct task *task)
     struct fleet fleet = {0};
     struct fleet_member *member = fleet_add(&fleet, task->sandbox);
     if (settle(task, steal_pointer(&task->command), &member->config, &err) == 0)
-        return project_start(&fleet, -1);
+        return project_start(&task->project, &fleet, -1);
     fleet_free(&fleet);
     return report(&err);
 }

@@ -15,6 +15,7 @@
 
 /* The fleet's context. */
 struct show {
+    const struct project *project;
     struct prefix (*prefixes)[2]; /* by member: its stdout and its stderr */
     size_t ready;
     int lock;
@@ -68,14 +69,16 @@ static void on_ended(struct fleet_member *member, const struct outcome *outcome)
 static void on_failed(struct fleet_member *member, const struct error *err)
 {
     struct error told = *err;
-    error_wrap(&told, "%s", member->sandbox->name);
+    const struct show *show = member->fleet->context;
+    project_wrong(show->project, member->sandbox, &told);
     report_error(&told, EXIT_SANDBOX);
 }
 
-static struct show *begin_show(const struct fleet *fleet, int lock)
+static struct show *begin_show(const struct project *project, const struct fleet *fleet, int lock)
 {
     int width = 0;
     struct show *show = xcalloc(1, sizeof *show);
+    show->project = project;
     show->lock = lock;
     show->prefixes = xcalloc(fleet->count, sizeof *show->prefixes);
     for (size_t i = 0; i < fleet->count; i++) {
@@ -140,7 +143,7 @@ static int judge(const struct fleet *fleet)
     return fleet->stays ? fleet->exit_code : 0;
 }
 
-int project_start(struct fleet *fleet, int lock)
+int project_start(const struct project *project, struct fleet *fleet, int lock)
 {
     static const struct fleet_events events = {
         .ready = on_ready, .output = on_output, .ended = on_ended, .failed = on_failed};
@@ -150,7 +153,7 @@ int project_start(struct fleet *fleet, int lock)
     if (prepare(fleet, &err) < 0) {
         result = report_error(&err, cancel_signal() ? 128 + cancel_signal() : EXIT_SANDBOX);
     } else {
-        fleet->context = begin_show(fleet, steal_fd(&lock));
+        fleet->context = begin_show(project, fleet, steal_fd(&lock));
         fleet_run(fleet);
         end_show(fleet);
         result = judge(fleet);

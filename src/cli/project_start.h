@@ -11,6 +11,6 @@ int project_lock(const struct project *project, struct error *err);
  * output. Frees the fleet and lets go of the lock (or -1). Returns the exit code for our own
  * process.
  */
-int project_start(struct fleet *fleet, int lock);
+int project_start(const struct project *project, struct fleet *fleet, int lock);
 /* Tells on stderr if what the sandbox writes cannot be kept. */
 void project_tell_loss(const struct sandbox_config *config);

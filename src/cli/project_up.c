@@ -27,12 +27,12 @@ static void fill_fleet(struct fleet *fleet, struct plan *plan, bool restarts)
     fleet->stays = !options.detach;
 }
 
-static int start(struct plan *plan, bool restarts, int lock)
+static int start(const struct project *project, struct plan *plan, bool restarts, int lock)
 {
     struct fleet fleet = {0};
     fill_fleet(&fleet, plan, restarts);
     if (fleet.count > 0)
-        return project_start(&fleet, lock);
+        return project_start(project, &fleet, lock);
     fd_close(lock);
     return 0;
 }
@@ -59,7 +59,7 @@ static int run_up(const struct arguments *arguments)
     if (result >= 0)
         result = plan_make(&plan, &project, arguments->count ? arguments->words : NULL, &err);
     if (result == 0)
-        result = plan_use_kept(&plan, &project, false, options.fresh, &err);
+        result = plan_check(&plan, &project, false, options.fresh, &err);
     for (size_t i = 0; result == 0 && i < plan.count; i++) {
         if (plan.steps[i].action == PLAN_KEEP)
             printf("%s runs already\n", plan.steps[i].name);
@@ -67,7 +67,7 @@ static int run_up(const struct arguments *arguments)
             printf("%s runs already, with other settings: \"msb apply\" restarts it\n",
                    plan.steps[i].name);
     }
-    result = result < 0 ? report(&err) : start(&plan, false, lock);
+    result = result < 0 ? report(&err) : start(&project, &plan, false, lock);
     plan_free(&plan);
     project_free(&project);
     return result;
@@ -121,14 +121,14 @@ static int run_apply(const struct arguments *arguments)
     if (result >= 0)
         result = plan_make(&plan, &project, NULL, &err);
     if (result == 0)
-        result = plan_use_kept(&plan, &project, true, options.fresh, &err);
+        result = plan_check(&plan, &project, true, options.fresh, &err);
     if (result == 0 && is_settled(&plan))
         printf("nothing to do\n");
     if (result == 0) {
         cleanup_free char *namespace = project_namespace(&project);
         result = stop_unwanted(&plan, namespace, &err);
     }
-    result = result < 0 ? report(&err) : start(&plan, true, lock);
+    result = result < 0 ? report(&err) : start(&project, &plan, true, lock);
     plan_free(&plan);
     project_free(&project);
     return result;

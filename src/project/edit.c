@@ -244,30 +244,43 @@ static int confirm(const char *file, const char *text, char *const *expected, st
     return error_hint(err, "edit it by hand, or write sandboxes as indented lines");
 }
 
-char *sandboxfile_with(const char *file, const char *text, const struct project_sandbox *sandbox,
-                       struct error *err)
+/* The text with the sandbox behind the last one. */
+static int write_behind(struct buf *out, const char *file, const char *text,
+                        const struct project_sandbox *sandbox, struct error *err)
 {
     struct yaml_text yaml;
-    cleanup_buf struct buf out = {0};
     size_t indent = INDENT;
-    int result = yaml_open(&yaml, file, text, err);
     const char *end = NULL;
+    int result = yaml_open(&yaml, file, text, err);
     if (result == 0)
         end = find_end(&yaml, text, &indent, err, &result);
     yaml_close(&yaml);
     if (result < 0)
-        return NULL;
-    if (!end) {
+        return result;
+    bool is_first = !end;
+    if (is_first)
         end = text + strlen(text);
-        append_head(&out, text, end);
-        buf_append_text(&out, "sandboxes:\n");
-    } else {
-        append_head(&out, text, end);
-    }
-    write_sandbox(&out, indent, sandbox);
-    buf_append_text(&out, end);
+    append_head(out, text, end);
+    if (is_first)
+        buf_append_text(out, "sandboxes:\n");
+    write_sandbox(out, indent, sandbox);
+    buf_append_text(out, end);
+    return 0;
+}
+
+char *sandboxfile_with(const char *file, const char *text, const struct project_sandbox *sandbox,
+                       struct error *err)
+{
+    cleanup_buf struct buf out = {0};
     cleanup_strv char **names = NULL;
-    result = read_names(file, text, &names, err);
+    int result = read_names(file, text, &names, err);
+    if (result == 0 && strv_contains(names, sandbox->name)) {
+        error_set(err, ERROR_EXISTS, "%s: there is a sandbox %s already", file, sandbox->name);
+        result = error_hint(err, "choose another name, or take that one out with: msb remove %s",
+                            sandbox->name);
+    }
+    if (result == 0)
+        result = write_behind(&out, file, text, sandbox, err);
     strv_append(&names, xstrdup(sandbox->name));
     if (result == 0)
         result = confirm(file, buf_text(&out), names, err);

@@ -78,13 +78,42 @@ bool plan_starts(const struct plan_step *step, bool restarts)
     return step->action == PLAN_START || (restarts && step->action == PLAN_RESTART);
 }
 
-int plan_use_kept(struct plan *plan, const struct project *project, bool restarts, bool fresh,
-                  struct error *err)
+static bool has_port(const struct sandbox_config *config, const struct sandbox_port *port)
+{
+    for (size_t i = 0; i < config->port_count; i++) {
+        const struct sandbox_port *own = &config->ports[i];
+        if (own != port && own->host == port->host && strcmp(own->address, port->address) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Among those up to and including this one. */
+static int check_ports(const struct plan *plan, const struct plan_step *step, struct error *err)
+{
+    for (size_t i = 0; i < step->config.port_count; i++) {
+        const struct sandbox_port *port = &step->config.ports[i];
+        const struct plan_step *other = plan->steps;
+        while (other < step && !has_port(&other->config, port))
+            other++;
+        if (port->host == 0 || !has_port(&other->config, port))
+            continue;
+        error_set(err, ERROR_INVALID, "port %u of %s is published by %s already", port->host,
+                  port->address, other == step ? "it" : other->name);
+        return error_hint(err, "choose another port, or 0 for any free one");
+    }
+    return 0;
+}
+
+int plan_check(struct plan *plan, const struct project *project, bool restarts, bool fresh,
+               struct error *err)
 {
     for (size_t i = 0; i < plan->count; i++) {
         struct plan_step *step = &plan->steps[i];
         step->config.fresh = fresh;
-        if (plan_starts(step, restarts) && kept_check(&step->config, err) < 0)
+        if (!plan_starts(step, restarts))
+            continue;
+        if (check_ports(plan, step, err) < 0 || kept_check(&step->config, err) < 0)
             return project_wrong(project, step->sandbox, err);
     }
     return 0;

@@ -26,10 +26,13 @@ struct plan {
  * they are missing. plan_free also on failure. */
 int plan_make(struct plan *plan, const struct project *project, char *const *names,
               struct error *err);
-/* Those that start find the files that were kept of them: with `fresh` these are thrown away,
- * without it is an error if they do not fit any more. */
-int plan_use_kept(struct plan *plan, const struct project *project, bool restarts, bool fresh,
-                  struct error *err);
+/*
+ * Finds out what would fail later. Those that start find the files that were kept of them: with
+ * `fresh` these are thrown away, without it is an error if they do not fit any more. No two that
+ * will run may have the same port of the host.
+ */
+int plan_check(struct plan *plan, const struct project *project, bool restarts, bool fresh,
+               struct error *err);
 /* Whether it is to be started, by somebody who restarts what has changed or who does not. */
 bool plan_starts(const struct plan_step *step, bool restarts);
 void plan_free(struct plan *plan);

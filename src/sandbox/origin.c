@@ -49,9 +49,13 @@ static void swap(char **one, char **other)
     *other = kept;
 }
 
-/* All of the original's settings but its name, and its ports, which it has itself. */
+/* All of the original's settings but its name, and what it has itself: its ports, its log, and the
+ * command it was started for, which a copy of its memory has running already. */
 static void inherit(struct sandbox_config *config, struct sandbox_config *original)
 {
+    free(steal_pointer(&original->log_folder));
+    free(steal_pointer(&original->fingerprint));
+    strv_free(steal_pointer(&original->start));
     swap(&original->namespace, &config->namespace);
     swap(&original->name, &config->name);
     swap(&original->fork_of, &config->fork_of);

@@ -260,7 +260,7 @@ int state_connect(const char *namespace, const char *name, struct error *err)
     if (errno != ENOENT && errno != ECONNREFUSED && errno != EBADF)
         return error_errno(err, errno, "cannot reach sandbox %s", name);
     error_set(err, ERROR_NOT_FOUND, "there is no running sandbox named %s", name);
-    return error_hint(err, "msb ps lists those that run");
+    return error_hint(err, "msb ps lists those that run; --namespace NS for another namespace");
 }
 
 int state_listen(const char *folder, struct error *err)

@@ -4,6 +4,7 @@
 load helpers
 
 setup() {
+    rm -rf "$MSB_HOME/disks"
     [ "$ENGINE" = vm ] || needs_root
     mkdir "$BATS_TEST_TMPDIR/shop"
     cd "$BATS_TEST_TMPDIR/shop" || return 1
@@ -21,6 +22,10 @@ END
 teardown() {
     msb stop --all >&2
     rm -rf "$MSB_HOME/disks" "$MSB_HOME/logs"
+}
+
+has_printed() {
+    [ "$(msb log box)" = once ]
 }
 
 kept_names() {
@@ -113,6 +118,25 @@ kept_names() {
     msb remove box
     assert_contains "$(msb clean --all)" "cleaned box"
     assert_equal "$(kept_names)" ""
+}
+
+@test "a copy keeps nothing, has a log of its own, and its command is not started again" {
+    sed -i 's/shell: sh/&\n    command: [sh, -c, "echo once; exec sleep 100"]/' Sandboxfile
+    msb up --detach
+    within 10 has_printed
+    local namespace
+    namespace=$(msb status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["namespace"])')
+    msb run box~save -- kept
+    msb fork --quiet box twin --namespace "$namespace"
+    assert_equal "$(msb log box)" once
+    assert_equal "$(msb exec twin --namespace "$namespace" -- cat saved)" kept
+    local running
+    running=$(msb exec twin --namespace "$namespace" -- sh -c 'grep -l sleep /proc/[0-9]*/comm 2>/dev/null | wc -l')
+    case $ENGINE in
+    vm) assert_equal "$running" 1 ;;
+    jail) assert_equal "$running" 0 ;;
+    esac
+    assert_equal "$(kept_names)" box
 }
 
 @test "what is kept is listed and can be removed, but not while it is used" {

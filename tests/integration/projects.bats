@@ -289,7 +289,7 @@ END
 END
     run --separate-stderr msb up --detach
     assert_equal "$status" 125
-    assert_contains "$stderr" "msb: broken: "
+    assert_contains "$stderr" ": the sandbox broken: "
     assert_contains "$stderr" "/no/such/program"
     assert_nothing_left
 }
@@ -324,9 +324,20 @@ END
     echo "  two: {image: python, ports: ['$port:80']}" >>Sandboxfile
     run --separate-stderr msb up --detach
     assert_equal "$status" 125
-    assert_contains "$stderr" "two: port $port of 127.0.0.1 cannot be published"
+    assert_contains "$stderr" "Sandboxfile:3:3: the sandbox two: port $port of 127.0.0.1 cannot be published"
     assert_contains "$stderr" "choose another port"
     assert_equal "$(state_of one state)" running
+}
+
+@test "two that want the same port are told before anything starts" {
+    cat >Sandboxfile <<'END'
+sandboxes:
+  one: {image: python, ports: ["8123:80"]}
+  two: {image: python, ports: ["127.0.0.1:8123:81"]}
+END
+    run --separate-stderr msb up --detach
+    assert_refused 1 "Sandboxfile:3:3: the sandbox two: port 8123 of 127.0.0.1 is published by one already"
+    assert_contains "$stderr" "0 for any free one"
 }
 
 @test "log shows the run, its last lines, and what is added" {
@@ -462,6 +473,9 @@ complete_in_bash() {
     assert_equal "$(complete_in_bash msb server sto)" stop
     assert_equal "$(complete_in_bash msb add --dep)" --depends-on
     assert_equal "$(complete_in_bash msb rm w)" "web worker"
+    assert_equal "$(complete_in_bash msb up --fr)" --fresh
+    assert_equal "$(complete_in_bash msb kep)" kept
+    assert_contains "$(complete_in_bash msb exe microsandbox/)" microsandbox/python
 }
 
 @test "zsh understands its completion" {
@@ -491,6 +505,36 @@ complete_in_bash() {
 }
 
 # ---- groups ---------------------------------------------------------------------------------------
+
+@test "every listing is also JSON" {
+    msb init
+    msb add box --image python
+    msb run box --exec true
+    msb up --detach
+    for listing in list status ps images snapshots kept doctor version; do
+        msb "$listing" --json | python3 -c 'import json, sys; json.load(sys.stdin)'
+    done
+}
+
+@test "the scope says where a sandbox may connect to" {
+    cat >Sandboxfile <<'END'
+sandboxes:
+  nowhere: {image: python, scope: none}
+  inside: {image: python, scope: group}
+  outside: {image: python, scope: public}
+  anywhere: {image: python, scope: any}
+  usual: {image: python}
+END
+    msb up --detach
+    ask='python3 -c "import urllib.request as u; u.urlopen(\"http://10.1.2.3/\", timeout=5)" 2>&1 | tail -1'
+    for box in nowhere inside; do
+        assert_contains "$(msb run "$box" --exec "$ask")" "Network is unreachable"
+    done
+    # A proxy answers there, that leads to public addresses only.
+    for box in outside anywhere usual; do
+        assert_contains "$(msb run "$box" --exec "$ask")" "10.1.2.3 is not of the public internet"
+    done
+}
 
 @test "the example of the documentation works" {
     cp -r "$REPOSITORY/examples/shop/." .
