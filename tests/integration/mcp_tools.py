@@ -358,6 +358,9 @@ class Files(Pipes):
         self.assertEqual(pages[0][0]["filename"], "deep.txt")
         self.assertEqual(pages[0][0]["uri"], f"sandbox://{session}/a/b/c/deep.txt")
         self.assertIsNone(pages[0][0]["download_url"])
+        self.assertEqual(self.pages(session_id=session, path="/mnt/data"), pages)
+        outside = self.client.call("sandbox_list_artifacts", session_id=session, path="/workspaces")
+        self.assertTrue(outside["isError"])
         below = self.pages(session_id=session, path="/workspace/a/b")
         self.assertEqual([artifact["path"] for artifact in below[0]], 
                          ["a/b/" + "/".join("cdefghi") + "/too-deep", "a/b/c/deep.txt"])
@@ -423,25 +426,31 @@ class Sandboxes(Pipes):
 class LongWork(Pipes):
     environment = {"MSB_MCP_ANSWER_WITHIN": "2"}
 
+    def finish(self, tool, **arguments):
+        """The text of the whole result, and what came before it."""
+        result, unfinished = text_of(self.client.call(tool, **arguments)), []
+        for _ in range(40):
+            if "still running" not in result:
+                return result, unfinished
+            unfinished.append(result)
+            handle = re.search(r'"continue": "(\w+)"', result).group(1)
+            result = text_of(self.client.call("sandbox_run_command", **{"continue": handle}))
+        raise AssertionError("it does not end")
+
     def is_running(self, sandbox, marker):
-        result = self.client.call("sandbox_run_command", sandbox=sandbox, command="sh",
-                                  args=["-c", f"ps ax | grep -c '[s]leep {marker}'"])
-        return not text_of(result).startswith("0")
+        result, _ = self.finish("sandbox_run_command", sandbox=sandbox, command="sh",
+                                args=["-c", f"ps ax | grep -c '[s]leep {marker}'"])
+        return not result.startswith("0")
 
     def test_a_handle_continues(self):
         code = "import time\nprint('begun', flush=True)\ntime.sleep(5)\nprint('done')"
-        for start in (lambda: self.python(code),
-                      lambda: self.client.call("sandbox_run_code", sandbox="s", code=code, language="python")):
-            self.client.call("sandbox_start", sandbox="s")
-            early = text_of(start())
-            self.assertIn("begun", early)
-            self.assertIn("still running", early)
-            handle = re.search(r'"continue": "(\w+)"', early).group(1)
-            for _ in range(10):
-                result = text_of(self.client.call("sandbox_run_command", **{"continue": handle}))
-                if "still running" not in result:
-                    break
+        self.finish("sandbox_start", sandbox="s")
+        for tool, arguments in (("sandbox_run_python", {}),
+                                ("sandbox_run_code", {"sandbox": "s", "language": "python"})):
+            result, unfinished = self.finish(tool, code=code, **arguments)
+            self.assertTrue(any(early.startswith("begun\n[still running") for early in unfinished), unfinished)
             self.assertTrue(result.startswith("begun\ndone\n"), result)
+            handle = re.search(r'"continue": "(\w+)"', unfinished[-1]).group(1)
             again = self.client.call("sandbox_run_command", **{"continue": handle})
             self.assertTrue(again["isError"])
 
@@ -454,10 +463,11 @@ class LongWork(Pipes):
         self.assertTrue(told)
         for progress in told:
             self.assertEqual(progress["progressToken"], "t1")
-            self.assertRegex(progress["message"], r"^step \d$")
+            self.assertRegex(progress["message"], r"^(step \d|running for \d+ seconds)$")
+        self.assertIn("step", told[-1]["message"])
 
     def test_cancelling_kills_the_tree(self):
-        self.client.call("sandbox_start", sandbox="c")
+        self.finish("sandbox_start", sandbox="c")
         running = self.client.begin("tools/call", {
             "name": "sandbox_run_command", "_meta": {"progressToken": 1},
             "arguments": {"sandbox": "c", "command": "sh", "args": ["-c", "setsid sleep 4711 & sleep 4712"]}})

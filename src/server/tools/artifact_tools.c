@@ -16,10 +16,11 @@
 /* The working folder has three names. */
 static const char *below_working_folder(const char *path)
 {
-    static const char *const names[] = {"/workspace/", "/mnt/data/", "/home/user/"};
+    static const char *const names[] = {"/workspace", "/mnt/data", "/home/user"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strncmp(path, names[i], strlen(names[i])) == 0)
-            return path + strlen(names[i]);
+        size_t length = strlen(names[i]);
+        if (strncmp(path, names[i], length) == 0 && (path[length] == '/' || !path[length]))
+            return path + length + strspn(path + length, "/");
     }
     return path;
 }

@@ -151,6 +151,7 @@ void tool_get_volume_mappings(struct mcp_call *call, const json_t *arguments)
     struct error err;
     struct server *server = tools_server(call);
     cleanup_buf struct buf text = {0};
+    tools_note(call, tools_namespace(call), "");
     if (tools_begin(server, &err) < 0) {
         mcp_succeed(call, answer_error(err.message, err.hint));
         return;
