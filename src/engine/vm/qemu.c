@@ -58,8 +58,8 @@ static void add_memory(char ***argv, const struct machine_spec *spec, bool clone
     add(argv, "-object", "memory-backend-file,id=memory,size=%uM,mem-path=" MEMORY_NAME ",share=%s",
         spec->memory_mb, clone ? "off" : "on");
     add(argv, "-machine",
-        "microvm,memory-backend=memory,x-option-roms=off,auto-kernel-cmdline=off,rtc=on,ioapic2="
-        "off");
+        "microvm,memory-backend=memory,x-option-roms=off,auto-kernel-cmdline=off,rtc=on,"
+        "ioapic2=off,pit=off");
 }
 
 /*
