@@ -238,7 +238,8 @@ def table_text(table):
 
 
 def as_text(document):
-    return "\n".join([about(document), *map(table_text, tables(document))])
+    return "\n".join([about(document) + "." + "".join(warnings(document)).replace("**", ""),
+                      *map(table_text, tables(document))])
 
 
 def table_markdown(table):
@@ -254,9 +255,15 @@ def table_markdown(table):
     return "\n".join(lines) + "\n"
 
 
+def warnings(document):
+    if not document["settings"]["slow"]:
+        yield " A quick run: few samples, small numbers."
+    if document["machine"]["load"] > document["machine"]["processors"] / 2:
+        yield " **The host was busy with other work: the times are far too high, and only wide differences count.**"
+
+
 def as_markdown(document):
-    kind = "" if document["settings"]["slow"] else " A quick run: few samples, small numbers."
     head = ["# Benchmarks", "", "Written by `bench/run --docs`; `make bench` measures the same on your machine.", "",
-            "Measured on: %s.%s" % (about(document), kind), "", WORK, "",
+            "Measured on: %s.%s" % (about(document), "".join(warnings(document))), "", WORK, "",
             "![Create to first output and memory of each](benchmarks.svg)", ""]
     return "\n".join(head) + "\n" + "\n".join(map(table_markdown, tables(document)))
