@@ -1,4 +1,5 @@
 /* msb login and msb logout. */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <termios.h>
@@ -45,10 +46,15 @@ static char *read_password(struct error *err)
     return steal_pointer(&text);
 }
 
+/* Waits for the answer first: a signal just before it is read would be missed. */
 static char *ask(const char *question)
 {
+    struct pollfd wait[] = {{.fd = isatty(STDIN_FILENO) ? STDIN_FILENO : -1, .events = POLLIN},
+                            {.fd = cancel_fd(), .events = POLLIN}};
     fputs(question, stderr);
-    return read_line();
+    while (wait[0].fd >= 0 && !cancel_requested() && !wait[0].revents)
+        poll(wait, 2, -1);
+    return cancel_requested() ? NULL : read_line();
 }
 
 static char *ask_quietly(const char *question)

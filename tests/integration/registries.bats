@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2030,SC2031,SC2154 # variables meant for one test; stderr is set by bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # variables meant for one test; stderr is set by bats
 # Registries that misbehave, and what is sent to them: a server that does it on purpose.
 load helpers
 load registry
@@ -92,11 +92,11 @@ make_certificates() {
 }
 
 @test "a password may have several lines, and none is an error" {
-    local lines=$'{\n "key": "x"\n}'
-    htpasswd -Bbc "$BATS_TEST_TMPDIR/passwords" _json_key "$lines" 2>/dev/null
+    local key=$'first line\nsecond line'
+    htpasswd -Bbc "$BATS_TEST_TMPDIR/passwords" _json_key "$key" 2>/dev/null
     start_registry "$BATS_TEST_TMPDIR/private" "{htpasswd: {realm: tests, path: \"$BATS_TEST_TMPDIR/passwords\"}}"
     export MSB_INSECURE_REGISTRIES=$REGISTRY
-    msb login "$REGISTRY" -u _json_key --password-stdin <<<"$lines"
+    msb login "$REGISTRY" -u _json_key --password-stdin <<<"$key"
     run --separate-stderr msb login "$REGISTRY" -u _json_key --password-stdin </dev/null
     assert_refused 2 "a password"
     run --separate-stderr msb login "$REGISTRY" --password-stdin <<<x

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # status and stderr are set by bats
 # A real registry on a free port of loopback, and images in it: start_registry FOLDER [AUTHORIZATION] [TLS]
 # sets REGISTRY and REGISTRY_PID, which is among STARTED. AUTHORIZATION is what its settings have under "auth",
 # TLS what they have under "tls".
