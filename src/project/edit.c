@@ -223,13 +223,10 @@ static int read_names(const char *file, const char *text, char ***names, struct 
 static bool are_equal(char *const *one, char *const *other)
 {
     size_t count = strv_length(one);
-    if (count != strv_length(other))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(one[i], other[i]) != 0)
-            return false;
-    }
-    return true;
+    bool equal = strv_length(other) == count;
+    for (size_t i = 0; one && other && equal && i < count; i++)
+        equal = strcmp(one[i], other[i]) == 0;
+    return equal;
 }
 
 /* Lines are not all there is to YAML: texts and brackets may go on in lines that look like others.

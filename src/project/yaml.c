@@ -41,13 +41,13 @@ static int compare_keys(const void *left, const void *right)
 static int check_mapping(struct yaml_text *yaml, const yaml_node_t *node, struct error *err)
 {
     size_t count = 0;
-    cleanup_free const yaml_node_t **keys = xcalloc(yaml_pairs(node) + 1, sizeof *keys);
+    cleanup_free const yaml_node_t **keys = xcalloc(yaml_pairs(node) + 1, sizeof(void *));
     for (size_t i = 0; i < yaml_pairs(node); i++) {
         const yaml_node_t *key = yaml_key(yaml, node, i);
         if (key->type == YAML_SCALAR_NODE)
             keys[count++] = key;
     }
-    qsort(keys, count, sizeof *keys, compare_keys);
+    qsort(keys, count, sizeof(void *), compare_keys);
     for (size_t i = 1; i < count; i++) {
         const char *text = (const char *)keys[i]->data.scalar.value;
         if (strcmp(text, (const char *)keys[i - 1]->data.scalar.value) == 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2154 # stderr is set by bats
+# shellcheck disable=SC2016,SC2154 # variables meant inside; stderr is set by bats
 # The files that sandboxes of projects keep between runs.
 load helpers
 
