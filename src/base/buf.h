@@ -18,7 +18,7 @@ static inline size_t buf_length(const struct buf *buf)
 
 static inline uint8_t *buf_data(const struct buf *buf)
 {
-    return buf->bytes + buf->start;
+    return buf->bytes ? buf->bytes + buf->start : NULL;
 }
 
 /* Room for at least `size` more bytes at the end; returns where they go. */
