@@ -5,7 +5,8 @@
  * A start takes one; another is made in its place, one at a time and when no start has come for a
  * moment. How many are kept follows demand, between MSB_POOL_SIZE (2; 0: no pool) and MSB_POOL_MAX
  * (16). They are given up when memory runs short, and those of a kind that nobody asks for any more
- * after ten minutes, unless the server is told to have them always (MSB_POOL_IMAGES). A keeper made ahead ends with its connection, and so with the launcher.
+ * after ten minutes, unless the server is told to have them always (MSB_POOL_IMAGES). A keeper made
+ * ahead ends with its connection, and so with the launcher.
  */
 #pragma once
 
@@ -30,8 +31,8 @@ struct pools *pools_open(void);
 int pools_fd(const struct pools *pools);
 void pools_tend(struct pools *pools);
 /*
- * -1, or what has POLLPRI when programs wait for memory: then pools_give_up. Looking at it takes that
- * away, so it cannot be part of pools_fd, which is looked at twice.
+ * -1, or what has POLLPRI when programs wait for memory: then pools_give_up. Looking at it takes
+ * that away, so it cannot be part of pools_fd, which is looked at twice.
  */
 int pools_pressure(const struct pools *pools);
 void pools_give_up(struct pools *pools);
