@@ -12,13 +12,11 @@ static void tell_step(const char *who, const char *name, uint64_t us)
 /* What of the start happened outside of its keeper's steps: it was woken, and heard of. */
 static uint64_t tell_keepers_steps(const struct attachment *a)
 {
-    const char *name;
-    json_t *us;
     uint64_t sum = 0, whole = a->ready - a->began;
-    json_object_foreach(a->steps, name, us)
-    {
-        tell_step("keeper", name, (uint64_t)json_integer_value(us));
-        sum += (uint64_t)json_integer_value(us);
+    for (void *at = json_object_iter(a->steps); at; at = json_object_iter_next(a->steps, at)) {
+        uint64_t us = (uint64_t)json_integer_value(json_object_iter_value(at));
+        tell_step("keeper", json_object_iter_key(at), us);
+        sum += us;
     }
     return whole > sum ? whole - sum : 0;
 }

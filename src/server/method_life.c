@@ -87,11 +87,12 @@ void method_resume(struct rpc_call *call)
 
 static void add_steps(struct http_request *request, const struct box *box)
 {
-    const char *name;
-    json_t *us, *status = json_loads(box->status ? box->status : "{}", 0, NULL);
+    json_t *status = json_loads(box->status ? box->status : "{}", 0, NULL);
+    json_t *steps = json_object_get(status, "start_steps_us");
     http_add_timing(request, "launcher", box->launched_us - box->began_us);
-    json_object_foreach(json_object_get(status, "start_steps_us"), name, us)
-        http_add_timing(request, name, (uint64_t)json_integer_value(us));
+    for (void *at = json_object_iter(steps); at; at = json_object_iter_next(steps, at))
+        http_add_timing(request, json_object_iter_key(at),
+                        (uint64_t)json_integer_value(json_object_iter_value(at)));
     json_decref(status);
 }
 
