@@ -50,6 +50,8 @@ static void on_out_of_patience(uv_timer_t *timer)
 static void finish(struct attachment *a, int exit_code)
 {
     static const struct call_handlers handlers = {.end = on_stopped};
+    if (a->stopping)
+        return;
     a->working = false;
     a->exit_code = exit_code;
     a->done = clock_monotonic_us();
@@ -58,6 +60,7 @@ static void finish(struct attachment *a, int exit_code)
         leave(a, exit_code);
         return;
     }
+    a->stopping = true;
     uv_timer_start(&a->patience, on_out_of_patience, STOP_MS, 0);
     call_start(&a->client, &a->stop, OP_STOP, NULL, &handlers, a);
 }

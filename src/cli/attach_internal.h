@@ -30,6 +30,7 @@ struct attachment {
     int write_error; /* why our own output failed */
     bool working;
     bool interrupted; /* one Ctrl-C was passed on already */
+    bool stopping;    /* the sandbox was told to end; that takes STOP_MS at most */
     uv_signal_t signals[4];
     uv_timer_t patience;
     struct termios before;

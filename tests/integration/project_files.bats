@@ -86,6 +86,19 @@ kept_names() {
     assert_equal "$(msb run box --fresh --exec 'node -p 6*7')" 42
 }
 
+@test "interrupted over and over it ends once, and has written everything" {
+    msb run box --exec 'echo kept >saved; echo ready; exec sleep 100' >out 2>&1 &
+    local timeout_pid=$! run_pid
+    within 30 grep -q ready out
+    run_pid=$(pgrep -P "$timeout_pid" | head -1)
+    run_pid=$(pgrep -P "$run_pid" || echo "$run_pid")
+    for _ in 1 2 3 4 5 6; do
+        kill -INT "$run_pid" 2>/dev/null || break
+    done
+    within 30 is_gone "$run_pid"
+    assert_equal "$(msb run box~show)" kept
+}
+
 @test "one name is started once, by whichever comes first" {
     msb run box --exec 'echo "$$" >>starts; sleep 2' >one 2>&1 &
     local one=$!
