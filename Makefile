@@ -180,6 +180,7 @@ fuzz-%:
 	@tools/install-packages clang libclang-rt-14-dev
 	@mkdir -p build/fuzz/corpus-$*
 	clang -std=gnu17 -D_GNU_SOURCE -Isrc -g -O1 -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=all \
 	    -o build/fuzz/fuzz_$* tests/fuzz/fuzz_$*.c $(FUZZ_$*) $(LDLIBS)
 	build/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) build/fuzz/corpus-$* tests/fuzz/corpus/$*
 

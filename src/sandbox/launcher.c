@@ -144,11 +144,9 @@ static void write_request(struct buf *request, const struct sandbox_config *conf
     buf_append_text(request, text);
 }
 
-static int send_request(struct launcher *launcher, struct buf *request,
-                        enum launcher_request_kind kind, struct error *err)
+static int write_to(struct launcher *launcher, struct buf *request, enum launcher_request_kind kind,
+                    struct error *err)
 {
-    if (launcher->fd < 0 && make(launcher, err) < 0)
-        return -1;
     const struct launcher_request head = {.id = launcher->next_id++, .kind = kind};
     memcpy(buf_data(request), &head, sizeof head);
     if (buf_length(request) > LAUNCHER_REQUEST_MAX)
@@ -158,12 +156,27 @@ static int send_request(struct launcher *launcher, struct buf *request,
     return 0;
 }
 
+static int make_anew(struct launcher *launcher, struct error *err)
+{
+    int result = make(launcher, err);
+    for (size_t i = 0; i < launcher->standing_count && result == 0; i++)
+        result = write_to(launcher, &launcher->standing[i], LAUNCHER_KEEP, err);
+    return result;
+}
+
+static int send_request(struct launcher *launcher, struct buf *request,
+                        enum launcher_request_kind kind, struct error *err)
+{
+    int result = launcher->fd < 0 ? make_anew(launcher, err) : 0;
+    return result < 0 ? result : write_to(launcher, request, kind, err);
+}
+
 static int send_launch(struct launcher *launcher, struct launch *launch,
                        enum launcher_request_kind kind, struct error *err)
 {
-    launch->id = launcher->next_id;
     if (send_request(launcher, &launch->request, kind, err) < 0)
         return -1;
+    launch->id = launcher->next_id - 1;
     launch->next = launcher->launches;
     launcher->launches = launch;
     return 0;
@@ -183,9 +196,13 @@ int launcher_start_anew(struct launcher *launcher, struct launch *launch, struct
 
 int launcher_keep(struct launcher *launcher, const struct sandbox_config *config, struct error *err)
 {
-    cleanup_buf struct buf request = {0};
+    struct buf request = {0};
     write_request(&request, config);
-    return send_request(launcher, &request, LAUNCHER_KEEP, err);
+    int result = send_request(launcher, &request, LAUNCHER_KEEP, err);
+    launcher->standing = xrealloc(launcher->standing,
+                                  (launcher->standing_count + 1) * sizeof *launcher->standing);
+    launcher->standing[launcher->standing_count++] = request;
+    return result;
 }
 
 void launch_free(struct launch *launch)

@@ -30,6 +30,8 @@ struct launcher {
     uint64_t next_id;
     struct launch *launches; /* under way */
     struct pool_counts pool; /* as last told */
+    struct buf *standing;    /* requests of launcher_keep, for a launcher that is new */
+    size_t standing_count;
 };
 
 int launcher_open(struct launcher *launcher, uv_loop_t *loop, struct error *err);

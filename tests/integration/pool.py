@@ -222,8 +222,15 @@ def shared_folders_are_there(home):
             check((server.counts["hits"], server.counts["stock"]), (0, 1))
 
 
+def kill_launcher(server):
+    pid = server.process.pid
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+        os.kill(int(children.read().split()[0]), signal.SIGKILL)
+
+
 def made_ahead_from_the_start(home):
-    """Nobody has asked yet. An image that is not there is no reason to fail."""
+    """Nobody has asked yet, nor any more after the launcher has died. An image that is not there is
+    no reason to fail."""
     with PoolServer(home, size=1, max=1, images="python,no-such-image,") as server:
         server.await_counts(lambda counts: counts["stock"] == 1)
         server.start("box")
@@ -231,6 +238,12 @@ def made_ahead_from_the_start(home):
         check((server.counts["hits"], server.counts["misses"]), (1, 0))
         server.stop("box")
         assert any("no-such-image nothing is made ahead" in line for line in server.lines)
+        keepers = keepers_ahead(home)
+        kill_launcher(server)
+        await_gone(keepers)
+        server.start("other", memory=700)
+        server.await_counts(lambda counts: counts["stock"] == 2)
+        server.stop("other")
 
 
 def names_that_are_taken(home):
@@ -279,12 +292,11 @@ def nothing_outlives_the_server(home):
         fill(server, 2)
         keepers = keepers_ahead(home)
         check(len(keepers), 2)
-        pid = server.process.pid
         if victim == "launcher":
-            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
-                pid = int(children.read().split()[0])
+            kill_launcher(server)
+        if victim == "server":
+            server.process.kill()
         if victim != "stop":
-            os.kill(pid, signal.SIGKILL)
             await_gone(keepers)
         server.__exit__()
         await_gone(keepers)
