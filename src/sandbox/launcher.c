@@ -199,8 +199,8 @@ int launcher_keep(struct launcher *launcher, const struct sandbox_config *config
     struct buf request = {0};
     write_request(&request, config);
     int result = send_request(launcher, &request, LAUNCHER_KEEP, err);
-    launcher->standing = xrealloc(launcher->standing,
-                                  (launcher->standing_count + 1) * sizeof *launcher->standing);
+    launcher->standing =
+        xrealloc(launcher->standing, (launcher->standing_count + 1) * sizeof *launcher->standing);
     launcher->standing[launcher->standing_count++] = request;
     return result;
 }
