@@ -5,12 +5,10 @@
  */
 #include "engine/cgroup.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,80 +16,19 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/cgroup_internal.h"
 
-#define CGROUP2_MAGIC 0x63677270
-#define ROOT "/sys/fs/cgroup"
 #define CPU_PERIOD_US 100000
 
-/* Version 2 alone, or the version 1 hierarchies whose controllers we use and version 2 beside
- * them. */
-static const char *const unified[] = {ROOT, NULL};
-static const char *const separate[] = {ROOT "/memory", ROOT "/pids", ROOT "/cpu", ROOT "/unified",
-                                       NULL};
 #define CPU 2
 #define LETTING_GO_NS 2000000
 #define LETTING_GO_TIMES 100
-#define BESIDE 3 /* limits nothing, so it need not be there */
-_Static_assert(sizeof separate / sizeof *separate == CGROUP_FOLDERS + 1, "one folder for each");
-
-static bool is_version_2(const char *hierarchy)
-{
-    struct statfs status;
-    return statfs(hierarchy, &status) == 0 && status.f_type == CGROUP2_MAGIC;
-}
-
-static bool is_unified(void)
-{
-    return is_version_2(ROOT);
-}
-
-static const char *const *hierarchies(void)
-{
-    return is_unified() ? unified : separate;
-}
-
-static bool may_write(const char *folder, const char *file)
-{
-    cleanup_free char *path = xasprintf("%s/%s", folder, file);
-    return access(path, W_OK) == 0;
-}
-
-/* The topmost group above this process that its user may change, by its path; NULL: none. */
-static char *find_delegated(const char *hierarchy)
-{
-    struct error ignored;
-    cleanup_buf struct buf text = {0};
-    if (!is_version_2(hierarchy) || file_read("/proc/self/cgroup", 65536, &text, &ignored) < 0)
-        return NULL;
-    char *own = strstr(buf_text(&text), "0::/");
-    if (!own)
-        return NULL;
-    own += strlen("0::/");
-    own[strcspn(own, "\n")] = '\0';
-    cleanup_free char *group = xstrdup(hierarchy);
-    while (!may_write(group, "") || !may_write(group, "cgroup.procs")) {
-        const char *name = strsep(&own, "/");
-        if (!name)
-            return NULL;
-        char *below = xasprintf("%s/%s", group, name);
-        free(group);
-        group = below;
-    }
-    return steal_pointer(&group);
-}
-
-/* Where groups are made in a hierarchy: NULL where we may make none. */
-static char *find_root(const char *hierarchy)
-{
-    return geteuid() == 0 ? xstrdup(hierarchy) : find_delegated(hierarchy);
-}
 
 static bool put(const char *folder, const char *file, const char *text)
 {
@@ -133,7 +70,7 @@ void cgroup_limit_cpu(const struct cgroup *group, unsigned percent)
 /* The host's defaults are a weight of 100 and shares of 1024. */
 void cgroup_step_back(const struct cgroup *group, bool back)
 {
-    if (is_unified() && group->tree)
+    if (cgroup_is_unified() && group->tree)
         put_number(group->tree, "cpu.weight", back ? 10 : 100);
     else if (group->folders[CPU])
         put_number(group->folders[CPU], "cpu.shares", back ? 102 : 1024);
@@ -141,12 +78,12 @@ void cgroup_step_back(const struct cgroup *group, bool back)
 
 static char *make_group(const char *hierarchy)
 {
-    cleanup_free char *root = find_root(hierarchy);
+    cleanup_free char *root = cgroup_find_root(hierarchy);
     if (!root)
         return NULL;
     cleanup_free char *parent = xasprintf("%s/msb", root);
     mkdir(parent, 0755);
-    if (is_unified()) {
+    if (cgroup_is_unified()) {
         put(root, "cgroup.subtree_control", "+memory +pids");
         put(root, "cgroup.subtree_control", "+cpu");
         put(parent, "cgroup.subtree_control", "+memory +pids");
@@ -162,13 +99,13 @@ static char *make_group(const char *hierarchy)
 void cgroup_create(struct cgroup *group, const struct cgroup_limits *limits)
 {
     *group = (struct cgroup){0};
-    const char *const *hierarchy = hierarchies();
+    const char *const *hierarchy = cgroup_hierarchies();
     for (size_t i = 0; hierarchy[i]; i++) {
         group->folders[i] = make_group(hierarchy[i]);
         if (!group->folders[i])
             continue;
         set_limits(group->folders[i], limits);
-        if (is_version_2(hierarchy[i]))
+        if (cgroup_is_version_2(hierarchy[i]))
             group->tree = group->folders[i];
     }
     group->limits_at_birth = group->folders[0] != NULL;
@@ -228,7 +165,7 @@ pid_t cgroup_clone(const struct cgroup *group, const int doors[CGROUP_FOLDERS], 
 /* On version 2 alone one folder is all of them. */
 static const char *folder_of(const struct cgroup *group, enum cgroup_view view)
 {
-    if (view == CGROUP_TREE || is_unified())
+    if (view == CGROUP_TREE || cgroup_is_unified())
         return group->tree;
     return group->folders[view == CGROUP_MEMORY ? 0 : 1];
 }
@@ -239,28 +176,16 @@ int cgroup_show(const struct cgroup *group, enum cgroup_view view)
     return folder ? open_tree(AT_FDCWD, folder, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) : -1;
 }
 
-/* The number behind the word in a file of the group; "" is its beginning, 0: it is not there. */
-static uint64_t number_of(const char *folder, const char *file, const char *word)
-{
-    cleanup_buf struct buf text = {0};
-    struct error ignored;
-    cleanup_free char *path = xasprintf("%s/%s", folder ? folder : "", file);
-    if (!folder || file_read(path, 65536, &text, &ignored) < 0)
-        return 0;
-    const char *at = strstr(buf_text(&text), word);
-    return at ? strtoull(at + strlen(word), NULL, 10) : 0;
-}
-
 uint64_t cgroup_cpu_us(const struct cgroup *group)
 {
-    return number_of(group->tree, "cpu.stat", "usage_usec ");
+    return cgroup_number(group->tree, "cpu.stat", "usage_usec ");
 }
 
 uint64_t cgroup_memory_bytes(const struct cgroup *group)
 {
     const char *folder = folder_of(group, CGROUP_MEMORY);
-    uint64_t bytes = number_of(folder, "memory.current", "");
-    return bytes ? bytes : number_of(folder, "memory.usage_in_bytes", "");
+    uint64_t bytes = cgroup_number(folder, "memory.current", "");
+    return bytes ? bytes : cgroup_number(folder, "memory.usage_in_bytes", "");
 }
 
 void cgroup_delegate(const struct cgroup *group, uid_t user)
@@ -280,7 +205,7 @@ int cgroup_freeze(const struct cgroup *group, bool frozen, struct error *err)
                   "it cannot be paused: there is no control group of version 2 for it");
         return error_hint(err, geteuid() ? "have one delegated: systemd-run --user --scope "
                                            "-p Delegate=yes msb …"
-                                         : "mount cgroup2 at " ROOT "/unified");
+                                         : "mount cgroup2 at " CGROUP_ROOT "/unified");
     }
     if (!put(group->tree, "cgroup.freeze", frozen ? "1" : "0"))
         return error_errno(err, errno, "cannot write %s/cgroup.freeze", group->tree);
@@ -290,11 +215,11 @@ int cgroup_freeze(const struct cgroup *group, bool frozen, struct error *err)
 bool cgroup_holds(const struct cgroup *group, const struct cgroup_limits *limits)
 {
     const char *memory = folder_of(group, CGROUP_MEMORY);
-    uint64_t bytes = number_of(memory, "memory.max", "");
+    uint64_t bytes = cgroup_number(memory, "memory.max", "");
     if (!bytes)
-        bytes = number_of(memory, "memory.limit_in_bytes", "");
+        bytes = cgroup_number(memory, "memory.limit_in_bytes", "");
     return bytes && bytes <= limits->memory_bytes &&
-           number_of(folder_of(group, CGROUP_PROCESSES), "pids.max", "") == limits->processes;
+           cgroup_number(folder_of(group, CGROUP_PROCESSES), "pids.max", "") == limits->processes;
 }
 
 bool cgroup_add(const struct cgroup *group, pid_t process)
@@ -332,82 +257,4 @@ void cgroup_remove(struct cgroup *group)
         free(group->folders[i]);
     }
     *group = (struct cgroup){0};
-}
-
-/* One that is dead may have a number until its parent takes notice. */
-static bool is_alive(pid_t process)
-{
-    cleanup_fd int pidfd = (int)syscall(SYS_pidfd_open, process, 0);
-    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
-    return pidfd >= 0 ? poll(&ended, 1, 0) == 0 : errno != ESRCH;
-}
-
-static void sweep_folder(const char *parent)
-{
-    DIR *folder = opendir(parent);
-    const struct dirent *entry;
-    while (folder && (entry = readdir(folder))) {
-        char *end;
-        long maker = strtol(entry->d_name, &end, 10);
-        if (*end || maker <= 0 || is_alive((pid_t)maker))
-            continue;
-        folder_remove_empty(dirfd(folder), entry->d_name);
-    }
-    if (folder)
-        closedir(folder);
-}
-
-void cgroup_sweep(void)
-{
-    const char *const *hierarchy = hierarchies();
-    for (size_t i = 0; hierarchy[i]; i++) {
-        cleanup_free char *root = find_root(hierarchy[i]);
-        cleanup_free char *parent = xasprintf("%s/msb", root ? root : hierarchy[i]);
-        sweep_folder(parent);
-    }
-}
-
-static bool file_has(const char *folder, const char *file, const char *word)
-{
-    struct error ignored;
-    cleanup_buf struct buf text = {0};
-    cleanup_free char *path = xasprintf("%s/%s", folder, file);
-    return file_read(path, 65536, &text, &ignored) == 0 && strstr(buf_text(&text), word);
-}
-
-/* Controllers can be handed down from a group that does so already, or has no processes itself, or
- * is the topmost of all. */
-static const char *missing_in_version_2(const char *root)
-{
-    if (!file_has(root, "cgroup.controllers", "memory") ||
-        !file_has(root, "cgroup.controllers", "pids"))
-        return "version 2 has no controllers memory and pids here";
-    if (strcmp(root, ROOT) != 0 && !file_has(root, "cgroup.subtree_control", "memory") &&
-        file_has(root, "cgroup.procs", "\n"))
-        return "the group that is yours has processes itself";
-    return NULL;
-}
-
-static const char *missing_in(const char *hierarchy)
-{
-    cleanup_free char *root = find_root(hierarchy);
-    if (!file_exists(hierarchy))
-        return "no control groups are mounted";
-    if (!root || access(root, W_OK) < 0)
-        return "this user may make no control groups";
-    return is_unified() ? missing_in_version_2(root) : NULL;
-}
-
-bool cgroup_available(const char **why)
-{
-    const char *const *hierarchy = hierarchies();
-    for (size_t i = 0; hierarchy[i]; i++) {
-        const char *missing = i == BESIDE ? NULL : missing_in(hierarchy[i]);
-        if (missing) {
-            *why = missing;
-            return false;
-        }
-    }
-    *why = is_unified() ? "version 2" : "version 1";
-    return true;
 }

@@ -66,5 +66,8 @@ void cgroup_remove(struct cgroup *group);
 /* Removes groups whose makers are dead. */
 void cgroup_sweep(void);
 
+/* Of the memory of all groups together, where they have a limit: how much can still be had. */
+bool cgroup_room(uint64_t *limit, uint64_t *left);
+
 /* Whether limits can be set here; `why` says what is there or what is missing. */
 bool cgroup_available(const char **why);

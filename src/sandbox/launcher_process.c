@@ -227,7 +227,7 @@ _Noreturn void launcher_main(void)
             {.fd = self.pools ? pools_fd(self.pools) : -1, .events = POLLIN},
             {.fd = self.pools ? pools_pressure(self.pools) : -1, .events = POLLPRI}};
         if (poll(wait, 3, -1) > 0 && wait[2].revents)
-            pools_give_up(self.pools);
+            pools_look_at_memory(self.pools);
         ssize_t got = recv(socket, request, sizeof request, MSG_DONTWAIT);
         if (got >= 0 && got < (ssize_t)sizeof(struct launcher_request))
             _exit(0);

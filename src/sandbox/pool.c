@@ -330,9 +330,11 @@ int pools_pressure(const struct pools *pools)
     return pools->pressure;
 }
 
-void pools_give_up(struct pools *pools)
+void pools_look_at_memory(struct pools *pools)
 {
     uint64_t now = clock_monotonic_ms();
+    if (!pool_memory_is_short())
+        return;
     empty(pools, now);
     plan(pools, now);
 }

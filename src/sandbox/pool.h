@@ -31,11 +31,11 @@ struct pools *pools_open(void);
 int pools_fd(const struct pools *pools);
 void pools_tend(struct pools *pools);
 /*
- * -1, or what has POLLPRI when programs wait for memory: then pools_give_up. Looking at it takes
- * that away, so it cannot be part of pools_fd, which is looked at twice.
+ * -1, or what has POLLPRI when programs wait for memory: then pools_look_at_memory. Looking at it
+ * takes that away, so it cannot be part of pools_fd, which is looked at twice.
  */
 int pools_pressure(const struct pools *pools);
-void pools_give_up(struct pools *pools);
+void pools_look_at_memory(struct pools *pools);
 /*
  * The connection to a keeper that was made ahead and has these settings now, OP_START under way as
  * after launch_keeper; the caller's. -1: there is none, and a plain start is to be made.

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "engine/cgroup.h"
 
 /* Some program waited for 300 ms within 2 s. */
 #define TRIGGER "some 300000 2000000"
@@ -21,7 +22,10 @@ static uint64_t number_behind(const char *text, const char *word)
 bool pool_memory_is_short(void)
 {
     struct error ignored;
+    uint64_t total, left;
     cleanup_buf struct buf text = {0};
+    if (cgroup_room(&total, &left) && left < total / 4)
+        return true;
     if (file_read("/proc/meminfo", 65536, &text, &ignored) < 0)
         return false;
     return number_behind(buf_text(&text), "MemAvailable:") <

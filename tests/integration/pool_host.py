@@ -4,7 +4,10 @@
 
 MSB_ENGINE chooses what isolates them.
 """
+import contextlib
+import errno
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -24,31 +27,31 @@ for _ in range(10000):
         for page in range(0, len(memory), 4096):
             memory[page]
 """
-LIMITS = {"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"}
+# Where memory is counted, its limit and what takes part in it but can be given back.
+HIERARCHIES = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                ("total_active_file", "total_inactive_file")),
+               ("/sys/fs/cgroup", "memory.max", "memory.current", ("active_file", "inactive_file")))
 READERS = 4
 
 
 class Pressure:
-    """Programs that wait for memory, in a small group of their own: the host has plenty."""
+    """Programs that wait for memory, in a group of their own: the host has plenty."""
 
     def __init__(self, folder):
         self.file = os.path.join(folder, "file")
         self.group, self.readers = None, []
+        for self.top, self.limit, self.usage, self.cached in HIERARCHIES:
+            if os.path.exists(f"{self.top}/{self.limit}"):
+                break
         with open(self.file, "wb") as file:
             file.write(os.urandom(64 << 20))
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def __enter__(self):
-        for root, limit in LIMITS.items():
-            group = f"{root}/msb-test-{os.getpid()}"
-            os.mkdir(group)
-            if os.path.exists(f"{group}/{limit}"):
-                self.group = group
-                break
-            os.rmdir(group)
-        with open(f"{self.group}/{limit}", "w", encoding="ascii") as file:
-            file.write(str(12 << 20))
+        self.group = f"{self.top}/msb-test-{os.getpid()}"
+        os.mkdir(self.group)
+        self.set_limit(self.group, 12 << 20)
         self.readers = [subprocess.Popen([sys.executable, "-c", THRASH, self.group, self.file])
                         for _ in range(READERS)]
         return self
@@ -64,19 +67,69 @@ class Pressure:
             except OSError:
                 threading.Event().wait(0.05)
 
+    @staticmethod
+    def await_notice():
+        """Until the kernel tells of it."""
+        with open("/proc/pressure/memory", "r+b", buffering=0) as file:
+            file.write(b"some 300000 2000000\0")
+            poll = select.poll()
+            poll.register(file, select.POLLPRI)
+            assert poll.poll(60000), "no pressure"
 
-def given_up_under_memory_pressure(home):
+    def set_limit(self, group, size):
+        with open(f"{group}/{self.limit}", "wb", buffering=0) as file:
+            file.write(str(size).encode())
+
+    def held(self):
+        """By all groups together, that cannot be given back at once."""
+        with open(f"{self.top}/{self.usage}", encoding="ascii") as file:
+            used = int(file.read())
+        with open(f"{self.top}/memory.stat", encoding="ascii") as file:
+            return used - sum(int(number) for name, number in map(str.split, file)
+                              if name in self.cached)
+
+    @contextlib.contextmanager
+    def shortage(self):
+        """For all groups together a limit just above what they hold."""
+        for tries in range(200):
+            try:
+                self.set_limit(self.top, self.held() * 5 // 4)
+                break
+            except OSError as error:  # more was asked for in the meantime
+                if error.errno != errno.EBUSY or tries == 199:
+                    raise
+                threading.Event().wait(0.05)
+        try:
+            yield
+        finally:
+            self.set_limit(self.top, -1 if "limit" in self.limit else "max")
+
+
+def given_up_when_memory_is_short(home):
     """At once, not when the next one is made; later there are some again."""
     with PoolServer(home, size=2, max=2) as server, tempfile.TemporaryDirectory(dir=home) as folder:
         fill(server, 2)
         waiting = keepers_ahead(home)
-        with Pressure(folder):
+        with Pressure(folder) as pressure, pressure.shortage():
             server.await_counts(lambda counts: counts["stock"] == 0 and counts["dropped"] >= 2)
             await_gone(waiting)
-            server.start("box")
-            check(server.run("box", "print(6*7)"), "42")
+        server.start("box")
+        check(server.run("box", "print(6*7)"), "42")
         server.stop("box")
         server.await_counts(lambda counts: counts["stock"] == 2)
+
+
+def kept_when_one_is_short_of_its_own(home):
+    """Whoever runs into his own limit takes nothing from the others."""
+    with PoolServer(home, size=2, max=2) as server, tempfile.TemporaryDirectory(dir=home) as folder:
+        fill(server, 2)
+        with Pressure(folder) as pressure:
+            for _ in range(3):
+                pressure.await_notice()
+            server.start("box")
+        server.stop("box")
+        counts = server.await_counts(lambda counts: counts["hits"] == 1 and counts["stock"] == 2)
+        check(counts["dropped"], 0)
 
 
 def starts_succeed_on_a_busy_host(home):
