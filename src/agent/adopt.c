@@ -108,13 +108,6 @@ static int settle_in_jail(const struct adoption *adoption, struct error *err)
     return result;
 }
 
-/* One that died is replaced at its next call, by one that never was a copy. */
-static void on_adopted(void *owner, const struct context_outcome *outcome)
-{
-    (void)outcome;
-    free(owner);
-}
-
 /* Every interpreter gets bytes of its own: none may continue another's random numbers. */
 static void mix_entropy(uint8_t out[DRIVER_ENTROPY], const uint8_t *entropy, unsigned index)
 {
@@ -137,31 +130,16 @@ static void note_changes(struct buf *changes, const struct adoption *adoption)
     }
 }
 
-static struct buf write_notice(const uint8_t *entropy, unsigned index, const struct buf *changes)
-{
-    struct buf payload = {0};
-    uint8_t bytes[DRIVER_ENTROPY];
-    mix_entropy(bytes, entropy, index);
-    driver_put_entropy(&payload, bytes);
-    buf_append(&payload, buf_data(changes), buf_length(changes));
-    return payload;
-}
-
-/* Nobody waits for the answer: it comes before that of any code in the same context. */
-static void tell_context(struct context *context, struct buf payload)
-{
-    struct context_call *call = xcalloc(1, sizeof *call);
-    *call =
-        (struct context_call){.kind = 'a', .payload = payload, .ended = on_adopted, .owner = call};
-    context_submit(context, call);
-}
-
 static void tell_contexts(const struct adoption *adoption, const struct buf *changes)
 {
     unsigned index = 0;
     for (struct context *at = NULL; (at = context_next(at)); index++) {
-        if (context_is_running(at))
-            tell_context(at, write_notice(adoption->entropy, index, changes));
+        cleanup_buf struct buf notice = {0};
+        uint8_t bytes[DRIVER_ENTROPY];
+        mix_entropy(bytes, adoption->entropy, index);
+        driver_put_entropy(&notice, bytes);
+        buf_append(&notice, buf_data(changes), buf_length(changes));
+        context_tell(at, &notice);
     }
 }
 

@@ -58,9 +58,10 @@ char context_kind(const struct context *context)
     return context->kind;
 }
 
-bool context_is_running(const struct context *context)
+void context_tell(struct context *context, const struct buf *notice)
 {
-    return context->interpreter.pid > 0;
+    if (context->interpreter.pid > 0)
+        interpreter_tell(&context->interpreter, notice);
 }
 
 bool context_warm(struct context *context)

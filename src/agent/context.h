@@ -59,7 +59,8 @@ struct context *context_next(const struct context *context);
 
 const struct language *context_language(const struct context *context);
 char context_kind(const struct context *context);
-bool context_is_running(const struct context *context);
+/* Its interpreter, if it has one, hears that before the next call. */
+void context_tell(struct context *context, const struct buf *notice);
 /* Appends it as a JSON object. */
 void context_describe(const struct context *context, struct buf *out);
 

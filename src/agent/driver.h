@@ -10,6 +10,7 @@
  *     w  the same as a rehearsal: leave no trace
  *     a  adopt: 64 hexadecimal digits of entropy, then cwd (empty: stay), NAME=value… to set, NAME…
  *        to forget, each ended by NUL; done is 1 when cwd cannot be entered
+ *     n  the same as a notice, to which there is no answer
  *     z  leave a zygote behind, connected by descriptor 5
  *     j  be the zygote for jails, connected by descriptor 5: user, group and groups with spaces
  *        between, NUL, then what copies are to rehearse, as with w

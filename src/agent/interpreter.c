@@ -348,6 +348,11 @@ void interpreter_call(struct interpreter *interpreter, struct stream *stream, ch
     driver_send(&interpreter->driver, kind, buf_data(payload), buf_length(payload));
 }
 
+void interpreter_tell(struct interpreter *interpreter, const struct buf *notice)
+{
+    driver_send(&interpreter->driver, 'n', buf_data(notice), buf_length(notice));
+}
+
 void interpreter_redirect(struct interpreter *interpreter, struct stream *stream)
 {
     interpreter->driver.stream = stream;

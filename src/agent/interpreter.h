@@ -63,6 +63,8 @@ int interpreter_start(struct interpreter *interpreter, struct error *err);
 /* Only in phase IDLE. Output goes to the stream; NULL: nowhere. */
 void interpreter_call(struct interpreter *interpreter, struct stream *stream, char kind,
                       const struct buf *payload);
+/* Tells it something, 'n' of driver.h, before whatever is called next. In any phase with a pid. */
+void interpreter_tell(struct interpreter *interpreter, const struct buf *notice);
 /* The output of the call goes elsewhere, or has room again; this may be the end of the call. */
 void interpreter_redirect(struct interpreter *interpreter, struct stream *stream);
 /* Interrupts the call, and kills everything if that does not help in time. */

@@ -90,9 +90,15 @@ int machine_pause(struct machine *machine, struct error *err)
     return machine->ops->pause(machine, err);
 }
 
-int machine_resume(struct machine *machine, struct error *err)
+int machine_wake(struct machine *machine, struct error *err)
 {
     return machine->ops->resume(machine, err);
+}
+
+int machine_resume(struct machine *machine, struct error *err)
+{
+    int result = machine_wake(machine, err);
+    return result == 0 && machine->ops->settle ? machine->ops->settle(machine, err) : result;
 }
 
 int machine_save(struct machine *machine, const char *folder, struct error *err)

@@ -93,6 +93,8 @@ struct machine_usage machine_usage(const struct machine *machine);
 
 int machine_pause(struct machine *machine, struct error *err);
 int machine_resume(struct machine *machine, struct error *err);
+/* The same without waiting for it. If it does not go on, machine_explain knows why. */
+int machine_wake(struct machine *machine, struct error *err);
 /*
  * Writes a running machine down into an existing, empty folder, from which others start with
  * spec.from. It stands still meanwhile, for as long as it takes to copy what it has written to

@@ -6,7 +6,9 @@
 
 struct machine_ops {
     int (*pause)(struct machine *machine, struct error *err);
+    /* May return before it goes on; then `settle` waits for that. Otherwise there is none. */
     int (*resume)(struct machine *machine, struct error *err);
+    int (*settle)(struct machine *machine, struct error *err);
     int (*save)(struct machine *machine, const char *folder, struct error *err);
     /* A reason that the engine knows of replaces err. May be NULL. */
     void (*explain)(struct machine *machine, struct error *err);

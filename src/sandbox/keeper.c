@@ -142,9 +142,10 @@ static void on_terminate(uv_signal_t *watch, int number)
     finish_open(watch->data, ERROR_UNAVAILABLE, "its keeper was told to end");
 }
 
-static int watch_everything(struct keeper *keeper, struct error *err)
+int keeper_watch(struct keeper *keeper, struct error *err)
 {
     uv_loop_t *loop = &keeper->loop;
+    uv_loop_init(loop);
     int result = link_open(&keeper->agent, loop, dup(machine_agent(keeper->machine)),
                            &route_agent_handlers, keeper, err);
     if (result < 0)
@@ -187,9 +188,9 @@ static void enclose(void *machine)
 
 static void greet_owner(struct keeper *keeper, const struct buf *early)
 {
-    cleanup_free char *status = keeper_status(keeper);
+    cleanup_free char *report = keeper_start_report(keeper);
     if (!keeper->config.start)
-        keeper_answer_owner(keeper, &(struct outcome){.status = status});
+        keeper_answer_owner(keeper, &(struct outcome){.status = report});
     if (!keeper->is_ahead)
         keeper->is_enclosing = uv_thread_create(&keeper->enclosing, enclose, keeper->machine) == 0;
     client_add(keeper, keeper->owner, true, early);
@@ -230,9 +231,6 @@ int keeper_main(int owner_socket)
     cleanup_buf struct buf early = {0};
     become_keeper(keeper, owner_socket);
     int result = take_request(keeper, &early, &err);
-    uv_loop_init(&keeper->loop);
-    if (result == 0)
-        result = watch_everything(keeper, &err);
     if (result < 0) {
         struct outcome failure = outcome_error(&err);
         keeper_answer_owner(keeper, &failure);

@@ -2,6 +2,7 @@
  */
 #include <malloc.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "base/title.h"
@@ -16,6 +17,9 @@
 #define SETTLE_MS 300
 /* The second time goes ways that only exist after the first. */
 #define ROUNDS 6
+
+/* What a client takes at most, from the answer to a start to the first call. */
+#define CLIENT_NS 1500000
 
 /* First calls that leave no trace. One expression goes another way than several lines do. */
 static const struct {
@@ -36,6 +40,17 @@ static int rehearse(struct keeper *keeper, const char *code, struct error *err)
     return agent_call_with(machine_agent(keeper->machine), OP_RUN, &fields, code, WARM_MS, err);
 }
 
+static int rehearse_all(struct keeper *keeper, struct error *err)
+{
+    const char *language = keeper->config.language;
+    int result = 0;
+    for (size_t i = 0; language && result == 0 && i < REHEARSALS; i++) {
+        if (strcmp(rehearsals[i].language, language) == 0)
+            result = rehearse(keeper, rehearsals[i].code, err);
+    }
+    return result;
+}
+
 /* A name longer than most: writing a shorter one over it is another way to go. */
 static int adopt_as(struct keeper *keeper, const char *name, struct error *err)
 {
@@ -44,15 +59,20 @@ static int adopt_as(struct keeper *keeper, const char *name, struct error *err)
     return keeper_adopt(keeper, err);
 }
 
-/* What the first user's calls will go through is in memory then, and translated where it has to
- * be. */
+/*
+ * What the first user's calls will go through is in memory then, and translated where it has to
+ * be. The call that follows a start comes while the interpreter is busy with what that start told
+ * it, and code of the kernel that is entered out of a program is translated once more for that.
+ */
 static int warm(struct keeper *keeper, struct error *err)
 {
-    const char *language = keeper->config.language;
-    int result = adopt_as(keeper, "a-sandbox-that-was-made-ahead", err);
-    for (size_t i = 0; language && result == 0 && i < ROUNDS * REHEARSALS; i++) {
-        if (strcmp(rehearsals[i % REHEARSALS].language, language) == 0)
-            result = rehearse(keeper, rehearsals[i % REHEARSALS].code, err);
+    int result = 0;
+    for (int i = 0; result == 0 && i < ROUNDS; i++) {
+        result = adopt_as(keeper, "a-sandbox-that-was-made-ahead", err);
+        const struct timespec pause = {.tv_nsec = (i + 1) * CLIENT_NS / ROUNDS};
+        nanosleep(&pause, NULL);
+        if (result == 0)
+            result = rehearse_all(keeper, err);
     }
     return result < 0 ? result : adopt_as(keeper, "ahead", err);
 }
@@ -99,7 +119,7 @@ int ahead_wake(struct keeper *keeper, struct error *err)
     cleanup_free char *title = xasprintf("msb keeper %s", keeper->config.name);
     title_set(title);
     machine_step_back(keeper->machine, false);
-    int result = keeper->paused ? machine_resume(keeper->machine, err) : 0;
+    int result = keeper->paused ? machine_wake(keeper->machine, err) : 0;
     keeper->paused = false;
     return result;
 }

@@ -215,6 +215,8 @@ int keeper_adopt(struct keeper *keeper, struct error *err);
 void keeper_answer_owner(const struct keeper *keeper, const struct outcome *outcome);
 
 /* keeper.c, the loop */
+/* Makes the loop and all that it is to look after; it runs later. */
+int keeper_watch(struct keeper *keeper, struct error *err);
 /* Ends the machine at once: it cannot act any more. */
 void keeper_kill_machine(struct keeper *keeper);
 /* Ends the sandbox; the loop runs out afterwards. */
@@ -225,3 +227,4 @@ void keeper_touch(struct keeper *keeper);
 /* keeper_status.c */
 /* What OP_STATUS and OP_START answer; for free(). */
 char *keeper_status(struct keeper *keeper);
+char *keeper_start_report(const struct keeper *keeper);

@@ -201,7 +201,6 @@ int keeper_listen(struct keeper *keeper, struct error *err)
 static int take_name(struct keeper *keeper, struct error *err)
 {
     const struct sandbox_config *config = &keeper->config;
-    keeper->is_named = true;
     if (keeper->is_ahead)
         return state_take_name(config->namespace, config->name, &keeper->folder, err);
     keeper->lock = state_create(config->namespace, config->name, &keeper->folder, err);
@@ -222,15 +221,15 @@ static int begin_machine(struct keeper *keeper, struct error *err)
     int result = keeper->is_ahead ? 0 : keeper_start_machine(keeper, err);
     if (result == 0)
         result = begin_adoption(keeper, err);
-    return result == 0 && keeper->is_ahead ? ahead_wake(keeper, err) : result;
+    if (result == 0 && keeper->is_ahead)
+        result = ahead_wake(keeper, err);
+    timing_step(&keeper->timing, "machine");
+    return result;
 }
 
-/* Files are written while the machine is busy with itself. */
-int keeper_start(struct keeper *keeper, struct error *err)
+/* The name, and what is on the host under it. */
+static int settle_down(struct keeper *keeper, struct error *err)
 {
-    keeper->started_us = clock_realtime_us();
-    keeper->began_us = keeper->load.time_us = clock_monotonic_us();
-    timing_begin(&keeper->timing);
     int result = take_name(keeper, err);
     timing_step(&keeper->timing, "name");
     if (result == 0)
@@ -240,14 +239,37 @@ int keeper_start(struct keeper *keeper, struct error *err)
     if (result == 0)
         result = publish_bind(keeper, err);
     timing_step(&keeper->timing, "disks and ports");
-    if (result == 0)
-        result = begin_machine(keeper, err);
-    timing_step(&keeper->timing, keeper->is_ahead ? "machine goes on" : "machine");
-    if (result == 0)
-        result = write_config(keeper, err);
+    return result;
+}
+
+/* What can be done while the machine is busy with itself. */
+static int get_ready(struct keeper *keeper, struct error *err)
+{
+    int result = write_config(keeper, err);
     if (result == 0)
         result = open_log(keeper, err);
     timing_step(&keeper->timing, "settings and log");
+    if (result == 0)
+        result = keeper_watch(keeper, err);
+    timing_step(&keeper->timing, "event loop");
+    return result;
+}
+
+/* A machine that was made ahead needs nothing of the host to go on; if the name is taken, or a
+ * port, it is lost. */
+int keeper_start(struct keeper *keeper, struct error *err)
+{
+    keeper->is_named = true;
+    keeper->started_us = clock_realtime_us();
+    keeper->began_us = keeper->load.time_us = clock_monotonic_us();
+    timing_begin(&keeper->timing);
+    int result = keeper->is_ahead ? begin_machine(keeper, err) : 0;
+    if (result == 0)
+        result = settle_down(keeper, err);
+    if (result == 0 && !keeper->is_ahead)
+        result = begin_machine(keeper, err);
+    if (result == 0)
+        result = get_ready(keeper, err);
     if (result == 0)
         result = end_adoption(keeper, err);
     timing_step(&keeper->timing, "adoption");

@@ -42,6 +42,17 @@ static json_t *timing_to_json(const struct timing *timing)
     return json;
 }
 
+char *keeper_start_report(const struct keeper *keeper)
+{
+    json_t *json = json_pack("{s:s, s:s, s:s, s:o}", "engine", keeper->config.engine, "accelerator",
+                             machine_accelerator(keeper->machine), "guest_kernel",
+                             machine_kernel(keeper->machine), "start_steps_us",
+                             timing_to_json(&keeper->timing));
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
 char *keeper_status(struct keeper *keeper)
 {
     json_t *json = sandbox_config_to_json(&keeper->config);

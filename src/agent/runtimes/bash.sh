@@ -58,7 +58,7 @@ __msb_adopt() {
             unset -v "$__msb_text"
         fi
     done
-    __msb_done $__msb_failed
+    return $__msb_failed
 }
 
 # Sets a variable for one call and notes how to undo that, the latest first.
@@ -77,14 +77,17 @@ __msb_take_back() {
     __msb_undo=''
 }
 
-# Waits for code and puts it into __msb_code. An adoption is answered on the way.
+# Waits for code and puts it into __msb_code. Adoptions and notices are heeded on the way.
 __msb_next() {
     local __msb_length
     while :; do
         __msb_read 9
         __msb_length=$((16#${__msb_n:1}))
-        [[ $__msb_n == a* ]] || break
-        __msb_adopt "$__msb_length"
+        case $__msb_n in
+            a*) __msb_adopt "$__msb_length"; __msb_done $? ;;
+            n*) __msb_adopt "$__msb_length" ;;
+            *) break ;;
+        esac
     done
     __msb_read 8
     __msb_left=$((16#$__msb_n))

@@ -377,11 +377,12 @@ function adopt(payload) {
   }
   offerModules();
   seedRandom(Buffer.from(payload.toString('latin1', 0, 64), 'hex'));
-  send('d', Buffer.from([failed]));
+  return failed;
 }
 
 function serve() {
-  const handlers = { r: (code) => run(code), t: (code) => run(code, stripTypes), w: rehearse, a: adopt };
+  const handlers = { r: (code) => run(code), t: (code) => run(code, stripTypes), w: rehearse, n: adopt,
+    a: (payload) => send('d', Buffer.from([adopt(payload)])) };
   const socket = new net.Socket({ fd: COMMANDS, readable: true, writable: false });
   let received = Buffer.alloc(0);
   socket.on('data', (bytes) => {

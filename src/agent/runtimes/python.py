@@ -471,7 +471,15 @@ class Driver:
             except OSError:
                 failed = 1
         reseed(entropy)
-        self.done(failed)
+        return failed
+
+    def greet(self, payload):
+        self.done(self.adopt(payload))
+
+    def notice(self, payload):
+        """Comes between calls: an interrupt meanwhile is meant for a call behind it, if any."""
+        self.channel.taken = False
+        self.adopt(payload)
 
     def leave_zygote(self, payload):
         if self.part("copies").leave_zygote(payload):
@@ -481,8 +489,8 @@ class Driver:
         self.part("copies").serve_jails(payload)
 
     def serve(self):
-        handlers = {"r": self.run, "w": self.rehearse, "a": self.adopt, "z": self.leave_zygote,
-                    "j": self.serve_jails}
+        handlers = {"r": self.run, "w": self.rehearse, "n": self.notice, "z": self.leave_zygote,
+                    "a": self.greet, "j": self.serve_jails}
         while True:
             kind, payload = self.channel.receive()
             handlers[kind](payload)

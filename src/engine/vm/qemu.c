@@ -214,7 +214,12 @@ static int pause_machine(struct machine *machine, struct error *err)
 
 static int resume_machine(struct machine *machine, struct error *err)
 {
-    return qmp_command(&((struct vm_machine *)machine)->qmp, "cont", NULL, -1, ANSWER_MS, err);
+    return qmp_send(&((struct vm_machine *)machine)->qmp, "cont", NULL, -1, err);
+}
+
+static int settle_machine(struct machine *machine, struct error *err)
+{
+    return qmp_settle(&((struct vm_machine *)machine)->qmp, ANSWER_MS, err);
 }
 
 static void explain(struct machine *machine, struct error *err)
@@ -239,6 +244,7 @@ static void release_machine(struct machine *machine)
 static const struct machine_ops ops = {
     .pause = pause_machine,
     .resume = resume_machine,
+    .settle = settle_machine,
     .save = vm_save,
     .explain = explain,
     .release = release_machine,

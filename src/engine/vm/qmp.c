@@ -75,17 +75,25 @@ int qmp_settle(struct qmp *qmp, int timeout_ms, struct error *err)
     return result;
 }
 
-int qmp_command(struct qmp *qmp, const char *name, const char *arguments, int fd, int timeout_ms,
-                struct error *err)
+int qmp_send(struct qmp *qmp, const char *name, const char *arguments, int fd, struct error *err)
 {
     cleanup_buf struct buf line = {0};
     buf_printf(&line, "{\"execute\":\"%s\"%s%s}\n", name, arguments ? ",\"arguments\":" : "",
                arguments ? arguments : "");
+    if (fdpass_send(qmp->fd, buf_data(&line), buf_length(&line), fd) < 0)
+        return error_errno(err, errno, "cannot reach QEMU");
+    qmp->unanswered++;
+    return 0;
+}
+
+int qmp_command(struct qmp *qmp, const char *name, const char *arguments, int fd, int timeout_ms,
+                struct error *err)
+{
     int result = qmp_settle(qmp, timeout_ms, err);
-    if (result == 0 && fdpass_send(qmp->fd, buf_data(&line), buf_length(&line), fd) < 0)
-        result = error_errno(err, errno, "cannot reach QEMU");
     if (result == 0)
-        result = await_answer(qmp, clock_monotonic_ms() + (uint64_t)timeout_ms, err);
+        result = qmp_send(qmp, name, arguments, fd, err);
+    if (result == 0)
+        result = qmp_settle(qmp, timeout_ms, err);
     return result < 0 ? error_wrap(err, "%s", name) : 0;
 }
 

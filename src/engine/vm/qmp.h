@@ -9,7 +9,7 @@
 
 struct qmp {
     int fd;
-    unsigned unanswered; /* commands issued by qmp_open */
+    unsigned unanswered; /* commands issued by qmp_open and qmp_send */
     struct buf in;
 };
 
@@ -18,12 +18,14 @@ struct qmp {
  * away, before QEMU even listens: qmp_settle sees later how that went.
  */
 int qmp_open(struct qmp *qmp, int fd, const char *commands, struct error *err);
-/* Reads the greeting and the answers to everything qmp_open issued. */
+/* Reads the greeting and the answers to everything that is unanswered. */
 int qmp_settle(struct qmp *qmp, int timeout_ms, struct error *err);
 void qmp_close(struct qmp *qmp);
 
 /* `arguments` is a JSON object or NULL; `fd` travels with the command when not -1. */
 int qmp_command(struct qmp *qmp, const char *name, const char *arguments, int fd, int timeout_ms,
                 struct error *err);
+/* Only issues it, for qmp_settle to see how that went. */
+int qmp_send(struct qmp *qmp, const char *name, const char *arguments, int fd, struct error *err);
 /* Waits for a migration to be completed; needs the events capability. */
 int qmp_wait_migration(struct qmp *qmp, int timeout_ms, struct error *err);
