@@ -37,7 +37,8 @@ class Channel:
     def open(self, commands, messages):
         self.commands = self._move(commands)
         self.messages = self._move(messages)
-        self.ahead = b""  # what came with what was asked for
+        self.room = [bytearray(PIECE)]
+        self.ahead = bytearray()  # what has come and was not asked for yet
 
     @staticmethod
     def _move(fd):
@@ -45,26 +46,31 @@ class Channel:
         os.close(fd)
         return moved
 
-    def _read(self, size):
-        parts, length = [self.ahead], len(self.ahead)
-        while length < size:
-            part = os.read(self.commands, max(PIECE, min(size - length, 1 << 20)))
-            if not part:
+    def _await(self, size):
+        while len(self.ahead) < size:
+            got = os.readv(self.commands, self.room)
+            if not got:
                 os._exit(0)
             self.taken = True
-            parts.append(part)
-            length += len(part)
-        whole = b"".join(parts)
-        self.ahead = whole[size:]
-        return whole[:size]
-
-    def has_command(self):
-        import select
-        return self.taken or bool(self.ahead or select.select([self.commands], [], [], 0)[0])
+            self.ahead += self.room[0][:got]
 
     def receive(self):
-        header = self._read(9)
-        return chr(header[0]), self._read(int(header[1:], 16))
+        self._await(9)
+        end = 9 + int(self.ahead[1:9], 16)
+        self._await(end)
+        kind, payload = chr(self.ahead[0]), bytes(self.ahead[9:end])
+        del self.ahead[:end]
+        return kind, payload
+
+    def has_command(self):
+        """An interrupt may come when one has been read and nobody has had the time to note that."""
+        import select
+        return bool(self.taken or self.room[0][0] or self.ahead
+                    or select.select([self.commands], [], [], 0)[0])
+
+    def forget_command(self):
+        self.taken = False
+        self.room[0][0] = 0
 
     def send(self, kind, payload):
         """A whole message or none: an interrupt waits until it is written."""
@@ -101,8 +107,8 @@ class Raw(io.RawIOBase):
         if type(data) is not bytes:
             data = bytes(data)
         size = len(data)
-        if size <= PIECE:
-            self.write_piece(data)
+        if size <= PIECE and not driver.forked:
+            driver.channel.send(self.kind, data)
         else:
             for at in range(0, size, PIECE):
                 self.write_piece(data[at:at + PIECE])
@@ -350,8 +356,6 @@ class Driver:
 
     def end_figures(self, error):
         """Open figures are results of the call, unless it was interrupted."""
-        if "matplotlib._pylab_helpers" not in sys.modules or self.forked:
-            return
         if isinstance(error, KeyboardInterrupt):
             self.part("display").close_figures()
         else:
@@ -364,6 +368,9 @@ class Driver:
             pass
 
     def flush(self):
+        if sys.stdout is self.stdout and sys.stderr is self.stderr:
+            self.flush_writer()  # the other one is empty
+            return
         for stream in {id(s): s for s in (sys.stdout, self.stdout, sys.stderr, self.stderr)}.values():
             try:
                 stream.flush()
@@ -388,7 +395,8 @@ class Driver:
         self.done(self.execute_with(payload))
 
     def done(self, exit_code):
-        self.channel.taken = self.interrupted = False
+        self.channel.forget_command()
+        self.interrupted = False
         self.channel.send(b"d", bytes([exit_code]))
 
     def execute_with(self, payload):
@@ -424,9 +432,10 @@ class Driver:
         self.threads = list(threading._active.values())
         error = self.guarded(self.evaluate, text, filename)
         self.interrupted = False
-        late_error = self.guarded(self.end_figures, error)
-        if error is None:
-            error = late_error
+        if "matplotlib._pylab_helpers" in sys.modules and not self.forked:
+            late_error = self.guarded(self.end_figures, error)
+            if error is None:
+                error = late_error
         if self.forked:
             self.leave_child(error)
         if isinstance(error, KeyboardInterrupt):
@@ -470,7 +479,7 @@ class Driver:
                 os.chdir(cwd)
             except OSError:
                 failed = 1
-        reseed(entropy)
+        self.part("imports").reseed(entropy)
         return failed
 
     def greet(self, payload):
@@ -478,7 +487,7 @@ class Driver:
 
     def notice(self, payload):
         """Comes between calls: an interrupt meanwhile is meant for a call behind it, if any."""
-        self.channel.taken = False
+        self.channel.forget_command()
         self.adopt(payload)
 
     def leave_zygote(self, payload):
@@ -496,24 +505,14 @@ class Driver:
             handlers[kind](payload)
 
 
-def reseed(entropy):
-    loaded = sys.modules.get
-    if loaded("random"):
-        loaded("random").seed(int.from_bytes(entropy, "little"))
-    driver.part("imports").reseed_numpy(entropy)
-    driver.part("imports").reseed_ssl(entropy)
-    if loaded("tempfile"):
-        loaded("tempfile")._name_sequence = None
-
-
 driver = Driver()
 driver.catch_interrupts()
 driver.part("imports").install()
 if os.environ.pop("MSB_WARM", None):
     os.environ.setdefault("MPLBACKEND", "Agg")
+    for part in ("copies", "data", "display", "jails", "magics", "threads"):
+        driver.part(part)
     driver.part("imports").preload()
     driver.part("copies").connect(5)
-    driver.part("display")
-    driver.part("magics")
 driver.prepare()
 driver.serve()

@@ -6,6 +6,13 @@ import os
 import sys
 
 
+def reseed_random(entropy):
+    if "random" in sys.modules:
+        sys.modules["random"].seed(int.from_bytes(entropy, "little"))
+    if "tempfile" in sys.modules:
+        sys.modules["tempfile"]._name_sequence = None
+
+
 def reseed_numpy(entropy):
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed(list(entropy))
@@ -16,47 +23,39 @@ def reseed_ssl(entropy):
         sys.modules["ssl"].RAND_add(entropy, len(entropy))
 
 
+def reseed(entropy):
+    """Whatever is in sight."""
+    reseed_random(entropy)
+    reseed_numpy(entropy)
+    reseed_ssl(entropy)
+
+
 def is_foreign(name):
     return name.partition(".")[0] not in sys.stdlib_module_names
 
 
 class Preloaded:
     """
-    Packages that were imported ahead and are in nobody's sight: absent from sys.modules until the
+    Modules that were imported ahead and are in nobody's sight: absent from sys.modules until the
     first import of one of them, which then costs next to nothing. That is also the moment when
     they get random numbers of their own, so that a start need not wait for it.
     """
 
-    def __init__(self, loads, hides, reseed):
-        self.loads = loads
-        self.hides = hides
+    def __init__(self, names, reseed):
+        self.modules = {name: sys.modules.pop(name) for name in names
+                        if getattr(sys.modules[name], "__spec__", None)}
         self.reseed = reseed
-        self.modules = {}
-
-    def load(self):
-        before = set(sys.modules)
-        gc.disable()
-        for load in self.loads:
-            try:
-                load()
-            except ImportError:
-                pass
-        # Looking through all of that for garbage would take as long as an eighth of the imports.
-        gc.freeze()
-        gc.enable()
-        for name in set(sys.modules) - before:
-            if self.hides(name):
-                self.modules[name] = sys.modules.pop(name)
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.modules:
             return None
-        sys.meta_path.remove(self)
-        modules, self.modules = self.modules, {}
-        self.module = modules.pop(name)
+        rest = dict(self.modules)
+        self.module = rest.pop(name)
         self.spec = self.module.__spec__
-        sys.modules.update(modules)
+        sys.modules.update(rest)
+        self.modules = {}
+        sys.meta_path.remove(self)
         return importlib.machinery.ModuleSpec(name, self)
 
     def create_module(self, spec):
@@ -151,8 +150,35 @@ def load_asyncio():
     import asyncio
 
 
+def load(*loads):
+    """The names of what is new then."""
+    before = set(sys.modules)
+    gc.disable()
+    for each in loads:
+        try:
+            each()
+        except ImportError:
+            pass
+    # Looking through all of that for garbage would take as long as an eighth of the imports.
+    gc.freeze()
+    gc.enable()
+    return set(sys.modules) - before
+
+
+def reseed_foreign(entropy):
+    """They use what comes with Python without importing it any more."""
+    import random
+    reseed_numpy(entropy)
+
+
 def preload():
-    """The second group is what is left for asyncio to import after the first."""
-    Preloaded((load_matplotlib, load_pandas), is_foreign, reseed_numpy).load()
-    Preloaded((load_asyncio,), lambda name: True, reseed_ssl).load()
-    driver.part("data")
+    """
+    In three groups: packages, what they need of Python itself, and what asyncio needs besides. Our
+    own parts are loaded by now, and what they import stays in sight.
+    """
+    names = load(load_matplotlib, load_pandas)
+    foreign = set(filter(is_foreign, names))
+    more = load(load_asyncio)
+    Preloaded(more, reseed_ssl)
+    Preloaded(names - foreign, reseed_random)
+    Preloaded(foreign, reseed_foreign)
