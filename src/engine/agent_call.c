@@ -98,6 +98,13 @@ int agent_call_with(int fd, uint8_t operation, const struct buf *fields, const c
     return result < 0 ? result : agent_call_end(fd, timeout_ms, err);
 }
 
+static int send_all(int fd, const struct buf *out, struct error *err)
+{
+    if (send(fd, buf_data(out), buf_length(out), MSG_NOSIGNAL) != (ssize_t)buf_length(out))
+        return error_set(err, ERROR_UNAVAILABLE, "the machine takes no requests");
+    return 0;
+}
+
 int agent_call_begin(int fd, uint8_t operation, const struct buf *fields, const char *input,
                      struct error *err)
 {
@@ -107,10 +114,14 @@ int agent_call_begin(int fd, uint8_t operation, const struct buf *fields, const 
         frame_append(&out, CALL_STREAM, FRAME_DATA, CHANNEL_STDIN, input, strlen(input));
         frame_append(&out, CALL_STREAM, FRAME_EOF, CHANNEL_STDIN, NULL, 0);
     }
-    ssize_t sent = send(fd, buf_data(&out), buf_length(&out), MSG_NOSIGNAL);
-    if (sent != (ssize_t)buf_length(&out))
-        return error_set(err, ERROR_UNAVAILABLE, "the machine takes no requests");
-    return 0;
+    return send_all(fd, &out, err);
+}
+
+int agent_call_nudge(int fd, struct error *err)
+{
+    cleanup_buf struct buf out = {0};
+    frame_append_credit(&out, CALL_STREAM, 1);
+    return send_all(fd, &out, err);
 }
 
 int agent_call_end(int fd, int timeout_ms, struct error *err)

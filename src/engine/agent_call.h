@@ -17,3 +17,5 @@ int agent_call_with(int fd, uint8_t operation, const struct buf *fields, const c
 int agent_call_begin(int fd, uint8_t operation, const struct buf *fields, const char *input,
                      struct error *err);
 int agent_call_end(int fd, int timeout_ms, struct error *err);
+/* Between the halves: makes the agent look, and changes nothing. */
+int agent_call_nudge(int fd, struct error *err);
