@@ -17,8 +17,8 @@ int file_read(const char *path, size_t limit, struct buf *out, struct error *err
     cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_errno(err, errno, "cannot open %s", path);
-    for (;;) {
-        ssize_t got = read(fd, buf_reserve(out, 65536), 65536);
+    for (size_t room = 4096;; room = buf_length(out) < 4096 ? 4096 : buf_length(out)) {
+        ssize_t got = read(fd, buf_reserve(out, room), room);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)

@@ -213,7 +213,7 @@ static void become_keeper(struct keeper *keeper, int owner_socket)
 /* Cancelled when the owner goes away. */
 static int take_request(struct keeper *keeper, struct buf *early, struct error *err)
 {
-    int result = keeper_read_request(keeper, early, -1, err);
+    int result = keeper_read_request(keeper, early, err);
     cancel_with_peer(keeper->owner);
     if (result == OP_PREPARE)
         result = ahead_prepare(keeper, early, err);

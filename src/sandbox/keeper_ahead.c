@@ -94,6 +94,8 @@ static int make(struct keeper *keeper, struct error *err)
         return keeper->lock;
     int result = keeper_listen(keeper, err);
     if (result == 0)
+        result = keeper_create_files(keeper, err);
+    if (result == 0)
         result = launch_prepare(&keeper->config, err);
     if (result == 0)
         result = keeper_start_machine(keeper, err);
@@ -107,28 +109,32 @@ static int make(struct keeper *keeper, struct error *err)
     return result;
 }
 
+/* Until somebody wants it. What has nothing to do for a while stands still. */
+static int await_start(struct keeper *keeper, struct buf *in, struct error *err)
+{
+    int result = keeper_hear_owner(keeper, in, SETTLE_MS, err);
+    if (result == 0 || err->code != ERROR_TIMEOUT)
+        return result;
+    result = machine_pause(keeper->machine, err);
+    if (result == 0)
+        result = keeper_hear_owner(keeper, in, -1, err);
+    return result < 0 ? result : machine_wake(keeper->machine, err);
+}
+
 int ahead_prepare(struct keeper *keeper, struct buf *in, struct error *err)
 {
     int result = make(keeper, err);
     if (result < 0)
         return result;
     keeper_answer_owner(keeper, &(struct outcome){0});
-    result = keeper_read_request(keeper, in, SETTLE_MS, err);
-    if (result < 0 && err->code == ERROR_TIMEOUT) {
-        result = machine_pause(keeper->machine, err);
-        keeper->paused = result == 0;
-        if (result == 0)
-            result = keeper_read_request(keeper, in, -1, err);
-    }
-    return result == OP_PREPARE ? error_set(err, ERROR_PROTOCOL, "a machine is made once") : result;
-}
-
-int ahead_wake(struct keeper *keeper, struct error *err)
-{
+    result = await_start(keeper, in, err);
+    if (result < 0)
+        return result;
+    machine_step_back(keeper->machine, false);
+    result = keeper_read_request(keeper, in, err);
+    if (result == OP_PREPARE)
+        return error_set(err, ERROR_PROTOCOL, "a machine is made once");
     cleanup_free char *title = xasprintf("msb keeper %s", keeper->config.name);
     title_set(title);
-    machine_step_back(keeper->machine, false);
-    int result = keeper->paused ? machine_wake(keeper->machine, err) : 0;
-    keeper->paused = false;
     return result;
 }

@@ -195,20 +195,24 @@ int origin_fetch(struct keeper *keeper, struct error *err);
 void origin_release(struct keeper *keeper);
 
 /* keeper_ahead.c: between the owner's OP_PREPARE and its OP_START. */
-/* Makes the machine and waits until somebody wants it: OP_START, or an error. */
+/* Makes the machine, which goes on when somebody wants it: OP_START, or an error. */
 int ahead_prepare(struct keeper *keeper, struct buf *in, struct error *err);
-/* The machine, which gets its settings now, goes on at full speed. */
-int ahead_wake(struct keeper *keeper, struct error *err);
 
 /* keeper_start.c, before the loop: these block, and are cancelled when the owner goes away. */
 /* The stream of the owner's OP_START. */
 #define START_STREAM 1
-/* The next request on the owner's socket, whose settings are taken over: OP_PREPARE or OP_START.
- * A negative timeout: as long as there is an owner. What came behind it stays in `in`. */
-int keeper_read_request(struct keeper *keeper, struct buf *in, int timeout_ms, struct error *err);
+/* Something of the owner's into `in`. A negative timeout: as long as there is an owner. */
+int keeper_hear_owner(const struct keeper *keeper, struct buf *in, int timeout_ms,
+                      struct error *err);
+/* The owner's next request, whose settings are taken over: OP_PREPARE or OP_START. What came behind
+ * it stays in `in`. */
+int keeper_read_request(struct keeper *keeper, struct buf *in, struct error *err);
 /* Everything between OP_START and a machine with its settings. */
 int keeper_start(struct keeper *keeper, struct error *err);
 int keeper_listen(struct keeper *keeper, struct error *err);
+/* Empty ones, to be filled at the start: file systems take their time over new files when many were
+ * removed lately. */
+int keeper_create_files(struct keeper *keeper, struct error *err);
 int keeper_start_machine(struct keeper *keeper, struct error *err);
 /* Makes the machine unlike its twins and gives it what was asked for. */
 int keeper_adopt(struct keeper *keeper, struct error *err);

@@ -22,6 +22,7 @@
 #include "sandbox/state.h"
 
 #define ADOPT_MS 20000
+#define OWNER_PIECE 16384
 
 /* Waits until the owner says something; nobody else matters while there is no sandbox. */
 static int await_owner(const struct keeper *keeper, int timeout_ms, struct error *err)
@@ -39,20 +40,17 @@ static int await_owner(const struct keeper *keeper, int timeout_ms, struct error
     return wait[1].revents ? error_set(err, ERROR_UNAVAILABLE, "the machine ended") : 0;
 }
 
-static int await_frame(const struct keeper *keeper, struct buf *in, struct frame *frame,
-                       int timeout_ms, struct error *err)
+int keeper_hear_owner(const struct keeper *keeper, struct buf *in, int timeout_ms,
+                      struct error *err)
 {
-    int size;
-    while ((size = frame_decode(in, frame, err)) == 0) {
-        int result = await_owner(keeper, timeout_ms, err);
-        if (result < 0)
-            return result;
-        ssize_t got = recv(keeper->owner, buf_reserve(in, 65536), 65536, 0);
-        if (got <= 0)
-            return cancel_error(err);
-        buf_commit(in, (size_t)got);
-    }
-    return size;
+    int result = await_owner(keeper, timeout_ms, err);
+    if (result < 0)
+        return result;
+    ssize_t got = recv(keeper->owner, buf_reserve(in, OWNER_PIECE), OWNER_PIECE, 0);
+    if (got <= 0)
+        return cancel_error(err);
+    buf_commit(in, (size_t)got);
+    return 0;
 }
 
 static json_t *read_config(const struct frame *frame)
@@ -68,10 +66,12 @@ static json_t *read_config(const struct frame *frame)
     return json_loadb((const char *)field.bytes, field.length, 0, NULL);
 }
 
-int keeper_read_request(struct keeper *keeper, struct buf *in, int timeout_ms, struct error *err)
+int keeper_read_request(struct keeper *keeper, struct buf *in, struct error *err)
 {
     struct frame frame;
-    int size = await_frame(keeper, in, &frame, timeout_ms, err);
+    int size;
+    while ((size = frame_decode(in, &frame, err)) == 0)
+        size = keeper_hear_owner(keeper, in, -1, err);
     if (size < 0)
         return size;
     json_t *json = read_config(&frame);
@@ -84,13 +84,40 @@ int keeper_read_request(struct keeper *keeper, struct buf *in, int timeout_ms, s
     return result < 0 ? result : operation;
 }
 
-static int write_config(const struct keeper *keeper, struct error *err)
+/* Whoever reads it finds nothing or all: it is written at once. */
+static int write_config(const struct keeper *keeper, const char *text, struct error *err)
+{
+    cleanup_free char *path = xasprintf("%s/config.json", keeper->folder);
+    cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || file_write_all(fd, text, strlen(text)) < 0)
+        return error_errno(err, errno, "cannot write %s", path);
+    return 0;
+}
+
+static int open_log(struct keeper *keeper, struct error *err)
+{
+    const char *folder = keeper->config.log_folder;
+    if (folder && folder_make(folder, 0700, err) < 0)
+        return -1;
+    return output_log_open(&keeper->log, folder ? folder : keeper->folder, err);
+}
+
+int keeper_create_files(struct keeper *keeper, struct error *err)
+{
+    int result = write_config(keeper, "", err);
+    if (result == 0)
+        result = open_log(keeper, err);
+    output_log_close(&keeper->log);
+    return result;
+}
+
+static int write_files(struct keeper *keeper, struct error *err)
 {
     json_t *json = sandbox_config_to_json(&keeper->config);
     cleanup_free char *text = json_dumps(json, JSON_INDENT(2));
     json_decref(json);
-    cleanup_free char *path = xasprintf("%s/config.json", keeper->folder);
-    return file_write_atomic(path, text, strlen(text), 0600, err);
+    int result = write_config(keeper, text, err);
+    return result == 0 ? open_log(keeper, err) : result;
 }
 
 /* From here on complaints go to a file: the terminal belongs to the owner. */
@@ -207,22 +234,12 @@ static int take_name(struct keeper *keeper, struct error *err)
     return keeper->lock < 0 ? -1 : keeper_listen(keeper, err);
 }
 
-static int open_log(struct keeper *keeper, struct error *err)
-{
-    const char *folder = keeper->config.log_folder;
-    if (folder && folder_make(folder, 0700, err) < 0)
-        return -1;
-    return output_log_open(&keeper->log, folder ? folder : keeper->folder, err);
-}
-
-/* What it is to adopt lies ready when a machine that was made ahead goes on. */
+/* One that was made ahead goes on by now. */
 static int begin_machine(struct keeper *keeper, struct error *err)
 {
     int result = keeper->is_ahead ? 0 : keeper_start_machine(keeper, err);
     if (result == 0)
         result = begin_adoption(keeper, err);
-    if (result == 0 && keeper->is_ahead)
-        result = ahead_wake(keeper, err);
     timing_step(&keeper->timing, "machine");
     return result;
 }
@@ -245,9 +262,7 @@ static int settle_down(struct keeper *keeper, struct error *err)
 /* What can be done while the machine is busy with itself. */
 static int get_ready(struct keeper *keeper, struct error *err)
 {
-    int result = write_config(keeper, err);
-    if (result == 0)
-        result = open_log(keeper, err);
+    int result = write_files(keeper, err);
     timing_step(&keeper->timing, "settings and log");
     if (result == 0)
         result = keeper_watch(keeper, err);
