@@ -51,6 +51,24 @@ print("boot-id", open("/proc/sys/kernel/random/boot_id").read().strip())
     assert_all_different "$values" 13
 }
 
+@test "what was loaded out of sight differs, whichever of it is imported first" {
+    local values
+    values=$(in_clones python -c '
+import pandas
+print("numpy", pandas.Series(range(10**9, 10**9 + 10**5)).sample(1).iloc[0])
+import random
+print("random", random.random())
+')
+    assert_all_different "$values" 2
+    values=$(in_clones python -c '
+import datetime, tempfile
+print("temporary", tempfile.mktemp())
+import asyncio, ssl
+print("ssl", ssl.RAND_bytes(16).hex())
+')
+    assert_all_different "$values" 2
+}
+
 @test "new processes differ in every source of randomness" {
     local values
     values=$(in_clones python -- sh -c '
