@@ -172,28 +172,16 @@ static void on_messages(void *owner, uint32_t events)
     advance(owner);
 }
 
-/* By hand: a machine that was just copied has yet to translate printf. */
-static void put_digits(struct buf *out, const uint8_t *bytes, size_t count)
-{
-    static const char digits[] = "0123456789abcdef";
-    uint8_t *at = buf_reserve(out, 2 * count);
-    for (size_t i = 0; i < count; i++) {
-        at[2 * i] = (uint8_t)digits[bytes[i] >> 4];
-        at[2 * i + 1] = (uint8_t)digits[bytes[i] & 15];
-    }
-    buf_commit(out, 2 * count);
-}
-
 void driver_put_number(struct buf *out, uint32_t number)
 {
     const uint8_t bytes[] = {(uint8_t)(number >> 24), (uint8_t)(number >> 16),
                              (uint8_t)(number >> 8), (uint8_t)number};
-    put_digits(out, bytes, sizeof bytes);
+    buf_append_hex(out, bytes, sizeof bytes);
 }
 
 void driver_put_entropy(struct buf *out, const uint8_t entropy[DRIVER_ENTROPY])
 {
-    put_digits(out, entropy, DRIVER_ENTROPY);
+    buf_append_hex(out, entropy, DRIVER_ENTROPY);
 }
 
 void driver_open(struct driver *driver, int commands, int messages,

@@ -98,33 +98,40 @@ static int set_up(struct error *err)
 }
 
 /* The id shows only what its bytes are mixed into, not the entropy the kernel was given. */
-static void format_machine_id(const uint8_t *entropy, char text[34])
+static void append_machine_id(struct buf *out, const uint8_t *entropy)
 {
     uint64_t hash[2] = {0xcbf29ce484222325ULL, 0x84222325cbf29ce4ULL};
     for (int i = 0; i < 32; i++) {
         hash[0] = (hash[0] ^ entropy[i]) * 0x100000001b3ULL;
         hash[1] = (hash[1] ^ entropy[31 - i]) * 0x100000001b3ULL;
     }
-    snprintf(text, 34, "%016llx%016llx\n", (unsigned long long)hash[0],
-             (unsigned long long)hash[1]);
+    buf_append_hex(out, hash, sizeof hash);
+    buf_append_text(out, "\n");
+}
+
+/* Without printf, as long as it is on the path of every start. */
+static int name_machine(const char *name, char *const *others, struct error *err)
+{
+    if (sethostname(name, strlen(name)) < 0)
+        return error_errno(err, errno, "cannot set the host name %.64s", name);
+    cleanup_buf struct buf line = {0}, lines = {0};
+    buf_append_text(&line, name);
+    buf_append_text(&line, "\n");
+    buf_append_text(&lines, image_hosts);
+    buf_append_text(&lines, "127.0.1.1 ");
+    buf_append_text(&lines, buf_text(&line));
+    for (; others && *others; others++)
+        buf_printf(&lines, "%s\n", *others);
+    int result = write_file(&hostname, buf_text(&line), err);
+    return result < 0 ? result : write_file(&hosts, buf_text(&lines), err);
 }
 
 int identity_set(const char *name, char *const *others, const uint8_t *entropy, struct error *err)
 {
-    char id[34];
-    format_machine_id(entropy, id);
+    cleanup_buf struct buf id = {0};
+    append_machine_id(&id, entropy);
     int result = set_up(err);
     if (result == 0)
-        result = write_file(&machine_id, id, err);
-    if (result < 0 || !name)
-        return result;
-    if (sethostname(name, strlen(name)) < 0)
-        return error_errno(err, errno, "cannot set the host name %.64s", name);
-    cleanup_free char *line = xasprintf("%s\n", name);
-    cleanup_buf struct buf lines = {0};
-    buf_printf(&lines, "%s127.0.1.1 %s\n", image_hosts, name);
-    for (; others && *others; others++)
-        buf_printf(&lines, "%s\n", *others);
-    result = write_file(&hostname, line, err);
-    return result < 0 ? result : write_file(&hosts, buf_text(&lines), err);
+        result = write_file(&machine_id, buf_text(&id), err);
+    return result == 0 && name ? name_machine(name, others, err) : result;
 }

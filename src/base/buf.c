@@ -51,6 +51,19 @@ void buf_append_text(struct buf *buf, const char *text)
     buf_append(buf, text, strlen(text));
 }
 
+/* By hand: a machine that was just copied has yet to translate printf. */
+void buf_append_hex(struct buf *buf, const void *bytes, size_t count)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *from = bytes;
+    uint8_t *at = buf_reserve(buf, 2 * count);
+    for (size_t i = 0; i < count; i++) {
+        at[2 * i] = (uint8_t)digits[from[i] >> 4];
+        at[2 * i + 1] = (uint8_t)digits[from[i] & 15];
+    }
+    buf_commit(buf, 2 * count);
+}
+
 void buf_printf(struct buf *buf, const char *format, ...)
 {
     size_t room = 128; /* for most; what is longer is made twice */

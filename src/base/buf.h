@@ -27,6 +27,8 @@ uint8_t *buf_reserve(struct buf *buf, size_t size);
 void buf_commit(struct buf *buf, size_t size);
 void buf_append(struct buf *buf, const void *bytes, size_t size);
 void buf_append_text(struct buf *buf, const char *text);
+/* Two digits for each byte. */
+void buf_append_hex(struct buf *buf, const void *bytes, size_t count);
 void buf_printf(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_consume(struct buf *buf, size_t size);
 /* The contents as a string; the buffer keeps ownership. */
