@@ -70,8 +70,10 @@ int keeper_read_request(struct keeper *keeper, struct buf *in, struct error *err
 {
     struct frame frame;
     int size;
-    while ((size = frame_decode(in, &frame, err)) == 0)
-        size = keeper_hear_owner(keeper, in, -1, err);
+    while ((size = frame_decode(in, &frame, err)) == 0) {
+        if (keeper_hear_owner(keeper, in, -1, err) < 0)
+            return -1;
+    }
     if (size < 0)
         return size;
     json_t *json = read_config(&frame);
