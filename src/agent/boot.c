@@ -250,8 +250,8 @@ static void settle_in(void)
      * otherwise programs and their files push each other out of memory for minutes first. */
     write_setting("/sys/kernel/mm/lru_gen/enabled", "y");
     write_setting("/sys/kernel/mm/lru_gen/min_ttl_ms", "1000");
-    /* There is next to nothing to add up every second, and nothing that would
-     * profit from memory in larger pieces: a machine that idles is to do just that. */
+    /* There is next to nothing to add up every second, and nothing that would profit from memory in
+     * larger pieces: a machine that idles is to do just that. */
     write_setting("/proc/sys/vm/stat_interval", "3600");
     write_setting("/proc/sys/vm/compaction_proactiveness", "0");
     loopback_bring_up();

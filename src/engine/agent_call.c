@@ -88,13 +88,7 @@ int agent_greeting(int fd, int timeout_ms, char *kernel, size_t kernel_size, str
 int agent_call(int fd, uint8_t operation, const struct buf *fields, int timeout_ms,
                struct error *err)
 {
-    return agent_call_with(fd, operation, fields, NULL, timeout_ms, err);
-}
-
-int agent_call_with(int fd, uint8_t operation, const struct buf *fields, const char *input,
-                    int timeout_ms, struct error *err)
-{
-    int result = agent_call_begin(fd, operation, fields, input, err);
+    int result = agent_call_begin(fd, operation, fields, NULL, err);
     return result < 0 ? result : agent_call_end(fd, timeout_ms, err);
 }
 

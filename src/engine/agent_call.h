@@ -10,10 +10,8 @@ int agent_greeting(int fd, int timeout_ms, char *kernel, size_t kernel_size, str
 /* Runs an operation that answers with nothing but its end. `fields` holds its arguments. */
 int agent_call(int fd, uint8_t operation, const struct buf *fields, int timeout_ms,
                struct error *err);
-/* The same with input; what it prints, which must be little, is dropped. */
-int agent_call_with(int fd, uint8_t operation, const struct buf *fields, const char *input,
-                    int timeout_ms, struct error *err);
-/* The same in two halves, for something to be done meanwhile. */
+/* The same in two halves, for something to be done meanwhile. There may be input; what it prints,
+ * which must be little, is dropped. */
 int agent_call_begin(int fd, uint8_t operation, const struct buf *fields, const char *input,
                      struct error *err);
 int agent_call_end(int fd, int timeout_ms, struct error *err);

@@ -69,6 +69,26 @@ print("ssl", ssl.RAND_bytes(16).hex())
     assert_all_different "$values" 2
 }
 
+@test "threads may import what was loaded out of sight all at once" {
+    run msb exe python -c '
+import threading
+names = ("random", "tempfile", "datetime", "decimal", "uuid", "ssl", "asyncio", "pandas", "numpy")
+barrier, failures = threading.Barrier(len(names)), []
+def load(name):
+    barrier.wait()
+    try:
+        assert __import__(name) is __import__(name) and __import__(name).__spec__.name == name
+    except Exception as error:
+        failures.append((name, repr(error)))
+threads = [threading.Thread(target=load, args=(name,)) for name in names]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+import sys, numpy, pandas
+print(failures, pandas.Series([1, 2]).sum(), sys.modules["numpy"] is pandas.core.series.np)
+'
+    assert_equal "$output" "[] 3 True"
+}
+
 @test "new processes differ in every source of randomness" {
     local values
     values=$(in_clones python -- sh -c '

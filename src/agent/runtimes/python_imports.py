@@ -48,22 +48,23 @@ class Preloaded:
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name, path=None, target=None):
-        if name not in self.modules:
+        """Several threads may come here at once, for several modules."""
+        hidden = self.modules
+        module = hidden.get(name)
+        if module is None:
             return None
-        rest = dict(self.modules)
-        self.module = rest.pop(name)
-        self.spec = self.module.__spec__
-        sys.modules.update(rest)
+        sys.modules.update({other: hidden[other] for other in hidden if other != name})
         self.modules = {}
-        sys.meta_path.remove(self)
-        return importlib.machinery.ModuleSpec(name, self)
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
+        return importlib.machinery.ModuleSpec(name, self, loader_state=(module, module.__spec__))
 
     def create_module(self, spec):
-        return self.module
+        return spec.loader_state[0]
 
     def exec_module(self, module):
-        module.__spec__ = self.spec
-        module.__loader__ = self.spec.loader
+        spec = module.__spec__.loader_state[1]
+        module.__spec__ = spec
+        module.__loader__ = spec.loader
         self.reseed(os.urandom(64))
 
 
