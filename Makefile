@@ -68,7 +68,7 @@ $(BUILD)/agent/%.o: %.c
 
 # Files that go into the program byte for byte.
 $(BUILD)/src/engine/agent_program.o: $(BUILD)/msb-agent
-$(BUILD)/src/engine/vm/confine_root.o: $(BUILD)/capstone.so $(BUILD)/pmem.so
+$(BUILD)/src/engine/vm/confine_root.o: $(BUILD)/capstone.so $(BUILD)/pmem.so $(BUILD)/thaw
 $(BUILD)/src/image/recipes.o: $(wildcard images/*)
 $(BUILD)/src/server/openapi.o: src/server/openapi.json
 $(BUILD)/src/server/tools/offer.o: src/server/tools/sandbox.json src/server/tools/sessions.json
@@ -88,6 +88,13 @@ $(BUILD)/capstone.so $(BUILD)/pmem.so: $(BUILD)/%.so: src/engine/vm/inside/%.c
 	@mkdir -p $(@D)
 	@echo "  LD     $@"
 	$(Q)$(ALONE) -Wl,-z,noseparate-code -Wl,-soname,$(STAND_IN) -o $@ $<
+
+# A program without any library, which lies where no other program does.
+$(BUILD)/thaw: src/engine/vm/inside/thaw.c src/engine/vm/frozen.h
+	@mkdir -p $(@D)
+	@echo "  LD     $@"
+	$(Q)$(CC) -std=gnu17 $(WARNINGS) -O2 -ffreestanding -fno-stack-protector -static -no-pie -nostdlib \
+		-Wl,--build-id=none -s -Isrc -o $@ $<
 
 $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)
 	@mkdir -p $(@D)

@@ -2,17 +2,14 @@
  */
 #include <malloc.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mem.h"
 #include "base/title.h"
-#include "engine/agent_call.h"
-#include "proto/fields.h"
+#include "engine/rehearsal.h"
 #include "sandbox/keeper_internal.h"
 #include "sandbox/launch.h"
 #include "sandbox/state.h"
 
-#define WARM_MS 60000
 /* What was put off inside is done by then, and what the kernel does every few seconds was done
  * once. What it does after a while without requests comes with the next one. Nobody has to wait for
  * that. */
@@ -20,53 +17,6 @@
 #define AGAIN_MS 100
 /* The second time goes ways that only exist after the first. */
 #define ROUNDS 6
-
-/* Less than what code that keeps the processor busy takes, where that matters. */
-#define NUDGE_NS 3000000
-
-/*
- * First calls that leave no trace. One expression goes another way than several lines do. A request
- * may come while a program runs, and code of the kernel that is entered from there is translated
- * once more for that: so some are busy for a while, to be nudged.
- */
-static const struct rehearsal {
-    const char *language, *code;
-    bool is_busy;
-} rehearsals[] = {
-    {"python", "for _ in range(20000): pass", true},
-    {"python", "print(6*7)\n6*7", false},
-    {"python", "print(6*7)", false},
-    {"node", "for (let i = 0; i < 200000; i++);", true},
-    {"node", "console.log(6*7);6*7", false},
-    {"node", "console.log(6*7)", false},
-};
-#define REHEARSALS (sizeof rehearsals / sizeof rehearsals[0])
-
-static int rehearse(struct keeper *keeper, const struct rehearsal *rehearsal, struct error *err)
-{
-    const struct timespec moment = {.tv_nsec = NUDGE_NS};
-    cleanup_buf struct buf fields = {0};
-    int agent = machine_agent(keeper->machine);
-    fields_add_text(&fields, TAG_LANGUAGE, rehearsal->language);
-    fields_add_number(&fields, TAG_REHEARSAL, 1);
-    int result = agent_call_begin(agent, OP_RUN, &fields, rehearsal->code, err);
-    if (result == 0 && rehearsal->is_busy) {
-        nanosleep(&moment, NULL);
-        result = agent_call_nudge(agent, err);
-    }
-    return result < 0 ? result : agent_call_end(agent, WARM_MS, err);
-}
-
-static int rehearse_all(struct keeper *keeper, struct error *err)
-{
-    const char *language = keeper->config.language;
-    int result = 0;
-    for (size_t i = 0; language && result == 0 && i < REHEARSALS; i++) {
-        if (strcmp(rehearsals[i].language, language) == 0)
-            result = rehearse(keeper, &rehearsals[i], err);
-    }
-    return result;
-}
 
 /* A name longer than most: writing a shorter one over it is another way to go. */
 static int adopt_as(struct keeper *keeper, const char *name, struct error *err)
@@ -84,7 +34,7 @@ static int warm(struct keeper *keeper, struct error *err)
     for (int i = 0; result == 0 && i < ROUNDS; i++) {
         result = adopt_as(keeper, "a-sandbox-that-was-made-ahead", err);
         if (result == 0)
-            result = rehearse_all(keeper, err);
+            result = rehearse(machine_agent(keeper->machine), keeper->config.language, err);
     }
     return result < 0 ? result : adopt_as(keeper, "ahead", err);
 }

@@ -55,9 +55,8 @@ static int arrange_descriptors(struct child *child, int null, struct error *err)
         if (dup2(moved[i], CONFINE_FIRST_FD + (int)i) < 0)
             return error_errno(err, errno, "cannot arrange descriptors");
     }
-    int kept = fcntl(child->parent, F_DUPFD_CLOEXEC, above);
-    close_range((unsigned)kept + 1, ~0U, 0);
-    child->parent = kept;
+    child->parent = dup3(child->parent, above, O_CLOEXEC);
+    close_range((unsigned)above + 1, ~0U, 0);
     return 0;
 }
 
@@ -90,8 +89,9 @@ static _Noreturn void child_main(struct child *child)
     if (listener >= 0) {
         fdpass_send(child->parent, "", 1, listener);
         char *environment[] = {"LD_PRELOAD=" CONFINE_CAPSTONE ":" CONFINE_PMEM, NULL};
-        execve(child->confinement->argv[0], child->confinement->argv, environment);
-        error_errno(&err, errno, "cannot execute %s", child->confinement->argv[0]);
+        const struct confinement *c = child->confinement;
+        execve(c->is_frozen ? CONFINE_THAW : c->argv[0], c->argv, environment);
+        error_errno(&err, errno, "cannot execute %s", c->argv[0]);
     }
     fdpass_send(child->parent, &err, sizeof err, -1);
     _exit(1);

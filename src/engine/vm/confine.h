@@ -31,6 +31,7 @@ struct confined_open {
 
 struct confinement {
     char *const *argv; /* argv[0] is the program's path */
+    bool is_frozen;    /* it is not executed, but thawed: see frozen.h */
     const int *fds;
     size_t fd_count;
     const struct confined_open *opens; /* each is asked for exactly once */

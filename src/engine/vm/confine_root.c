@@ -24,13 +24,14 @@ static const char *const shown[] = {
 
 EMBED(capstone, "capstone.so");
 EMBED(pmem, "pmem.so");
+EMBED(thaw, "thaw");
 
-static int put_library(const char *path, const uint8_t *bytes, size_t size, struct error *err)
+static int put_file(const char *path, const uint8_t *bytes, size_t size, struct error *err)
 {
-    cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
     return fd >= 0 && file_write_all(fd, bytes, size) == 0
                ? 0
-               : error_errno(err, errno, "cannot write a library for QEMU");
+               : error_errno(err, errno, "cannot write a file for QEMU");
 }
 
 static int attach_volume(int tree, size_t index, struct error *err)
@@ -119,9 +120,13 @@ static int mount_proc(struct error *err)
 static int furnish(const struct confinement *confinement, const struct sight *sights, size_t count,
                    const int *volume_trees, struct error *err)
 {
-    int result = put_library("." CONFINE_CAPSTONE, capstone_begin, EMBED_SIZE(capstone), err);
-    if (result == 0)
-        result = put_library("." CONFINE_PMEM, pmem_begin, EMBED_SIZE(pmem), err);
+    int result = 0;
+    if (confinement->is_frozen)
+        result = put_file("." CONFINE_THAW, thaw_begin, EMBED_SIZE(thaw), err);
+    else
+        result = put_file("." CONFINE_CAPSTONE, capstone_begin, EMBED_SIZE(capstone), err);
+    if (result == 0 && !confinement->is_frozen)
+        result = put_file("." CONFINE_PMEM, pmem_begin, EMBED_SIZE(pmem), err);
     for (size_t i = 0; i < count && result == 0; i++)
         result = sights[i].path ? show(&sights[i], err) : 0;
     if (result == 0 && mkdir("." CONFINE_VOLUMES, 0755) < 0)

@@ -7,6 +7,8 @@
 /* Libraries of ours to be loaded into it first, see inside/. */
 #define CONFINE_CAPSTONE "/capstone.so"
 #define CONFINE_PMEM "/pmem.so"
+/* …and the program that thaws it. */
+#define CONFINE_THAW "/thaw"
 
 /*
  * Inside the new namespaces: becomes the user, builds the root and moves into it. As root,

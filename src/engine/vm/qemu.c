@@ -8,8 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "engine/vm/confine.h"
+#include "engine/vm/frozen.h"
 #include "engine/vm/host.h"
 #include "engine/vm/pages.h"
 #include "engine/vm/save.h"
@@ -165,15 +168,23 @@ void qemu_describe(const struct machine_spec *spec, const char *accelerator, str
     buf_append_text(out, KERNEL_SETTINGS "\n");
 }
 
+static char *find_program(struct error *err)
+{
+    char *program = host_qemu();
+    if (!program) {
+        error_set(err, ERROR_MISSING, "QEMU is not installed");
+        error_hint(err, "apt-get install qemu-system-x86, or set MSB_QEMU to its path");
+    }
+    return program;
+}
+
 static int start_process(const struct machine_spec *spec, const char *accelerator,
                          const struct qemu_files *files, const char *folder, int qmp, int agent,
                          int errors, struct machine *machine, struct error *err)
 {
-    cleanup_free char *program = host_qemu();
-    if (!program) {
-        error_set(err, ERROR_MISSING, "QEMU is not installed");
-        return error_hint(err, "apt-get install qemu-system-x86, or set MSB_QEMU to its path");
-    }
+    cleanup_free char *program = find_program(err);
+    if (!program)
+        return -1;
     cleanup_fd int kvm = strcmp(accelerator, "kvm") == 0 ? open(KVM_NAME, O_RDWR | O_CLOEXEC) : -1;
     const struct confined_open opens[] = {{MEMORY_NAME, files->memory}, {KVM_NAME, kvm}};
     const int fds[] = {qmp,          agent,      files->image, files->disk, files->overlay,
@@ -196,6 +207,48 @@ static int start_process(const struct machine_spec *spec, const char *accelerato
         .stderr_fd = errors,
     };
     return confine_start(&confinement, &machine->process, &machine->exit, err);
+}
+
+/* The command line is for whoever looks at the host's processes. */
+static int thaw_process(const struct machine_spec *spec, const char *accelerator,
+                        const struct qemu_files *files, int frozen, const char *folder, int qmp,
+                        int agent, int errors, struct machine *machine, struct error *err)
+{
+    int ready[2];
+    cleanup_free char *program = find_program(err);
+    if (!program)
+        return -1;
+    if (pipe2(ready, O_CLOEXEC) < 0)
+        return error_errno(err, errno, "cannot make a pipe");
+    const int fds[] = {qmp,         agent,         files->image, files->disk, files->overlay,
+                       files->kept, files->memory, frozen,       ready[1]};
+    _Static_assert(sizeof fds / sizeof fds[0] == FROZEN_GIVEN_END - CONFINE_FIRST_FD &&
+                       FROZEN_QMP == CONFINE_FIRST_FD,
+                   "in the order of enum frozen_given");
+    const char *shown[] = {NULL};
+    cleanup_strv char **argv = command_line(spec, program, accelerator, files);
+    const struct confinement confinement = {
+        .argv = argv,
+        .is_frozen = true,
+        .fds = fds,
+        .fd_count = sizeof fds / sizeof fds[0],
+        .files = shown,
+        .volumes = spec->volumes,
+        .volume_count = spec->volume_count,
+        .folder = folder,
+        .cgroup = &machine->cgroup,
+        .stderr_fd = errors,
+    };
+    int result = confine_start(&confinement, &machine->process, &machine->exit, err);
+    close(ready[1]);
+    char byte;
+    if (result == 0)
+        result =
+            wait_readable(&ready[0], 1, clock_monotonic_ms() + ANSWER_MS, "a frozen machine", err);
+    if (result >= 0 && read(ready[0], &byte, 1) != 1)
+        result = error_set(err, ERROR_IO, "a frozen machine could not be thawed");
+    close(ready[0]);
+    return result < 0 ? -1 : 0;
 }
 
 static int make_pairs(int qmp[2], int agent[2], int words[2], struct error *err)
@@ -276,11 +329,9 @@ static int fill_memory(struct vm_machine *machine, const struct qemu_files *file
                : qmp_command(&machine->qmp, "migrate-incoming", READ_STATE, -1, ANSWER_MS, err);
 }
 
-int qemu_start(const struct machine_spec *spec, const char *accelerator,
-               const struct qemu_files *files, const char *folder, struct vm_machine **machine,
-               struct error *err)
+/* A machine without its process. */
+static struct vm_machine *make_machine(const struct machine_spec *spec, const char *accelerator)
 {
-    int qmp[2] = {-1, -1}, agent[2] = {-1, -1}, words[2] = {-1, -1};
     struct vm_machine *made = xcalloc(1, sizeof *made);
     struct machine *base = &made->base;
     machine_init(base, &ops);
@@ -292,7 +343,16 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
                       .memory_bytes = (uint64_t)(spec->memory_mb + OVERHEAD_MB) << 20,
                       .processes = QEMU_THREADS,
                   });
+    return made;
+}
 
+int qemu_start(const struct machine_spec *spec, const char *accelerator,
+               const struct qemu_files *files, const char *folder, struct vm_machine **machine,
+               struct error *err)
+{
+    int qmp[2] = {-1, -1}, agent[2] = {-1, -1}, words[2] = {-1, -1};
+    struct vm_machine *made = make_machine(spec, accelerator);
+    struct machine *base = &made->base;
     int result = make_pairs(qmp, agent, words, err);
     if (result == 0)
         result = qmp_open(&made->qmp, qmp[0], first_commands(files), err);
@@ -306,6 +366,34 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
     base->words = words[0];
     if (result == 0 && files->pages >= 0)
         result = fill_memory(made, files, spec->memory_mb, err);
+    if (result < 0) {
+        machine_explain(base, err);
+        machine_free(base);
+        return -1;
+    }
+    *machine = made;
+    return 0;
+}
+
+int qemu_thaw(const struct machine_spec *spec, const char *accelerator,
+              const struct qemu_files *files, int frozen, const char *folder,
+              struct vm_machine **machine, struct error *err)
+{
+    int qmp[2] = {-1, -1}, agent[2] = {-1, -1}, words[2] = {-1, -1};
+    struct vm_machine *made = make_machine(spec, accelerator);
+    struct machine *base = &made->base;
+    int result = make_pairs(qmp, agent, words, err);
+    qmp_continue(&made->qmp, qmp[0]);
+    if (result == 0)
+        result = qmp_send(&made->qmp, "cont", NULL, -1, err);
+    if (result == 0)
+        result = thaw_process(spec, accelerator, files, frozen, folder, qmp[1], agent[1], words[1],
+                              base, err);
+    fd_close(qmp[1]);
+    fd_close(agent[1]);
+    fd_close(words[1]);
+    base->agent = agent[0];
+    base->words = words[0];
     if (result < 0) {
         machine_explain(base, err);
         machine_free(base);

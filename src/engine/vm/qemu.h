@@ -40,3 +40,10 @@ void qemu_describe(const struct machine_spec *spec, const char *accelerator, str
 int qemu_start(const struct machine_spec *spec, const char *accelerator,
                const struct qemu_files *files, const char *folder, struct vm_machine **machine,
                struct error *err);
+/*
+ * A clone that was frozen goes on, with files->kept where it had its empty disk. Returns when it
+ * does, or with an error: then it can still be started.
+ */
+int qemu_thaw(const struct machine_spec *spec, const char *accelerator,
+              const struct qemu_files *files, int frozen, const char *folder,
+              struct vm_machine **machine, struct error *err);

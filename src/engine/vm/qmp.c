@@ -131,6 +131,11 @@ int qmp_open(struct qmp *qmp, int fd, const char *commands, struct error *err)
     return 0;
 }
 
+void qmp_continue(struct qmp *qmp, int fd)
+{
+    *qmp = (struct qmp){.fd = fd};
+}
+
 void qmp_close(struct qmp *qmp)
 {
     fd_close(qmp->fd);

@@ -18,6 +18,8 @@ struct qmp {
  * away, before QEMU even listens: qmp_settle sees later how that went.
  */
 int qmp_open(struct qmp *qmp, int fd, const char *commands, struct error *err);
+/* The same for a QEMU that is in command mode already. */
+void qmp_continue(struct qmp *qmp, int fd);
 /* Reads the greeting and the answers to everything that is unanswered. */
 int qmp_settle(struct qmp *qmp, int timeout_ms, struct error *err);
 void qmp_close(struct qmp *qmp);

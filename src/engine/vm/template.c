@@ -13,9 +13,11 @@
 #include "base/home.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "engine/vm/freeze.h"
 #include "engine/vm/host.h"
 #include "engine/vm/kernel.h"
 #include "engine/vm/template_build.h"
+#include "engine/vm/template_freeze.h"
 #include "engine/vm/template_key.h"
 
 #define UNUSED_SECONDS (14L * 24 * 3600)
@@ -34,6 +36,18 @@ static const char *key_of(const char *folder)
     return slash ? slash + 1 : "";
 }
 
+/* With hardware virtualisation the kernel has a part of each machine. */
+static void look_at_frozen(struct template *template, const char *accelerator)
+{
+    if (strcmp(accelerator, "tcg") != 0)
+        return;
+    cleanup_free char *path = xasprintf("%s/" TEMPLATE_FROZEN, template->folder);
+    cleanup_fd int file = open(path, O_RDONLY | O_CLOEXEC);
+    enum frozen_state state = file < 0 ? FROZEN_OUTDATED : frozen_look(file);
+    template->is_frozen = state == FROZEN_USABLE;
+    template->may_freeze = state == FROZEN_OUTDATED;
+}
+
 /* Whole, as far as a glance can tell: every file is there with the size it was written with. */
 static int load(const char *folder, struct template *template, struct error *err)
 {
@@ -41,13 +55,14 @@ static int load(const char *folder, struct template *template, struct error *err
     json_error_t reason;
     json_t *about = json_load_file(about_path, 0, &reason);
     const char *kernel = json_string_value(json_object_get(about, "kernel"));
-    bool whole = kernel != NULL;
+    bool whole = kernel && json_is_string(json_object_get(about, "accelerator"));
     for (size_t i = 0; whole && template_files[i]; i++)
         whole = has_size(folder, template_files[i], about);
     if (whole) {
         snprintf(template->kernel, sizeof template->kernel, "%s", kernel);
         snprintf(template->key, sizeof template->key, "%s", key_of(folder));
         template->folder = xstrdup(folder);
+        look_at_frozen(template, json_string_value(json_object_get(about, "accelerator")));
         /* The time of last use, for clean_up. */
         utimensat(AT_FDCWD, about_path, NULL, 0);
     }
@@ -117,32 +132,48 @@ static int build_into(const char *folder, const struct machine_spec *spec,
     return result;
 }
 
+static bool is_ready(const char *folder)
+{
+    struct error ignored;
+    struct template template = {0};
+    bool ready = load(folder, &template, &ignored) == 0 && !template.may_freeze;
+    template_release(&template);
+    return ready;
+}
+
+/* Whoever held the lock before may have done all of it, or a part. */
+static int complete(const char *folder, const struct machine_spec *spec,
+                    const struct kernel *kernel, const char *accelerator, struct error *err)
+{
+    struct template template = {.accelerator = accelerator};
+    int result = load(folder, &template, err);
+    if (result < 0) {
+        clean_up();
+        result = build_into(folder, spec, kernel, accelerator, err);
+        if (result == 0)
+            result = load(folder, &template, err);
+    }
+    if (result == 0 && template.may_freeze)
+        result = template_freeze(&template, spec, err);
+    template_release(&template);
+    return result;
+}
+
 static int ensure_with(const struct kernel *kernel, const struct machine_spec *spec,
                        struct error *err)
 {
     const char *accelerator;
     cleanup_free char *folder = NULL;
     int result = locate(spec, kernel, &accelerator, &folder, err);
-    struct template template = {0};
-    if (result < 0 || load(folder, &template, err) == 0) {
-        template_release(&template);
+    if (result < 0 || is_ready(folder))
         return result;
-    }
     cleanup_free char *parent = home_path("templates");
     result = folder_make(parent, 0700, err);
     if (result < 0)
         return result;
     cleanup_free char *lock_path = xasprintf("%s/.lock", parent);
     cleanup_fd int lock = lock_wait(lock_path, "prepares a template", err);
-    if (lock < 0)
-        return lock;
-    /* Whoever held the lock before may have built it. */
-    if (load(folder, &template, err) < 0) {
-        clean_up();
-        result = build_into(folder, spec, kernel, accelerator, err);
-    }
-    template_release(&template);
-    return result;
+    return lock < 0 ? lock : complete(folder, spec, kernel, accelerator, err);
 }
 
 int template_ensure(const struct machine_spec *spec, struct error *err)

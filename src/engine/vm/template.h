@@ -6,6 +6,8 @@
  *   state          its processors and devices, as QEMU's migration stream
  *   disk           its writable disk (ext4); clones put an overlay on it
  *   overlay        an empty overlay, copied for each clone
+ *   frozen         a QEMU that has such a clone, warm, see frozen.h; where processors are emulated
+ *   frozen-disk    the overlay it had
  *   template.json  what it is, and the sizes by which a damaged one is recognised
  *
  * KEY is a hash of everything that shaped it, so a change of any part makes another template.
@@ -15,12 +17,17 @@
 #include "base/error.h"
 #include "engine/engine.h"
 
+#define TEMPLATE_FROZEN "frozen"
+#define TEMPLATE_FROZEN_DISK "frozen-disk"
+
 struct template
 {
     char *folder;
     char key[40];
     char kernel[96]; /* release of the kernel inside */
     const char *accelerator;
+    bool is_frozen;  /* a machine of it can be thawed here and now */
+    bool may_freeze; /* nobody has tried yet */
 };
 
 /* ERROR_NOT_FOUND when there is none, or only a damaged one. */

@@ -81,6 +81,20 @@ static int quiesce(const struct machine *machine, struct buf *languages, struct 
     return agent_call(machine->agent, OP_QUIESCE, &none, WARM_MS, err);
 }
 
+void template_describe_adoption(const struct machine_spec *spec, const char *name,
+                                struct buf *fields)
+{
+    fields_add_text(fields, TAG_NAME, name);
+    fields_add_number(fields, TAG_PROCESSES, spec->processes);
+    fields_add_number(fields, TAG_OPEN_FILES, spec->open_files);
+    if (spec->user)
+        fields_add_text(fields, TAG_USER, spec->user);
+    if (spec->workdir)
+        fields_add_text(fields, TAG_CWD, spec->workdir);
+    for (size_t i = 0; spec->env && spec->env[i]; i++)
+        fields_add_text(fields, TAG_ENV, spec->env[i]);
+}
+
 /*
  * A rehearsal of what every clone does first, so that clones find it done or in memory: adoption
  * with throw-away values, then the first call in the language's context. The clock is left in the
@@ -92,15 +106,7 @@ static int warm(const struct machine *machine, const struct machine_spec *spec, 
     static const uint8_t entropy[64];
     cleanup_buf struct buf adoption = {0}, languages = {0};
     fields_add_bytes(&adoption, TAG_ENTROPY, entropy, sizeof entropy);
-    fields_add_text(&adoption, TAG_NAME, "sandbox");
-    fields_add_number(&adoption, TAG_PROCESSES, spec->processes);
-    fields_add_number(&adoption, TAG_OPEN_FILES, spec->open_files);
-    if (spec->user)
-        fields_add_text(&adoption, TAG_USER, spec->user);
-    if (spec->workdir)
-        fields_add_text(&adoption, TAG_CWD, spec->workdir);
-    for (size_t i = 0; spec->env && spec->env[i]; i++)
-        fields_add_text(&adoption, TAG_ENV, spec->env[i]);
+    template_describe_adoption(spec, "sandbox", &adoption);
     if (spec->language)
         fields_add_text(&languages, TAG_LANGUAGE, spec->language);
     int result = agent_call(machine->agent, OP_ADOPT, &adoption, WARM_MS, err);

@@ -1,0 +1,55 @@
+#include "engine/rehearsal.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "engine/agent_call.h"
+#include "proto/fields.h"
+#include "proto/protocol.h"
+
+#define WARM_MS 60000
+/* Less than what code that keeps the processor busy takes, where that matters. */
+#define NUDGE_NS 3000000
+
+/*
+ * One expression goes another way than several lines do. A request
+ * may come while a program runs, and code of the kernel that is entered from there is translated
+ * once more for that: so some are busy for a while, to be nudged.
+ */
+static const struct rehearsal {
+    const char *language, *code;
+    bool is_busy;
+} rehearsals[] = {
+    {"python", "for _ in range(20000): pass", true},
+    {"python", "print(6*7)\n6*7", false},
+    {"python", "print(6*7)", false},
+    {"node", "for (let i = 0; i < 200000; i++);", true},
+    {"node", "console.log(6*7);6*7", false},
+    {"node", "console.log(6*7)", false},
+};
+#define REHEARSALS (sizeof rehearsals / sizeof rehearsals[0])
+
+static int rehearse_one(int agent, const struct rehearsal *rehearsal, struct error *err)
+{
+    const struct timespec moment = {.tv_nsec = NUDGE_NS};
+    cleanup_buf struct buf fields = {0};
+    fields_add_text(&fields, TAG_LANGUAGE, rehearsal->language);
+    fields_add_number(&fields, TAG_REHEARSAL, 1);
+    int result = agent_call_begin(agent, OP_RUN, &fields, rehearsal->code, err);
+    if (result == 0 && rehearsal->is_busy) {
+        nanosleep(&moment, NULL);
+        result = agent_call_nudge(agent, err);
+    }
+    return result < 0 ? result : agent_call_end(agent, WARM_MS, err);
+}
+
+int rehearse(int agent, const char *language, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; language && result == 0 && i < REHEARSALS; i++) {
+        if (strcmp(rehearsals[i].language, language) == 0)
+            result = rehearse_one(agent, &rehearsals[i], err);
+    }
+    return result;
+}

@@ -1,0 +1,8 @@
+/* First calls that leave no trace: what users' calls go through is in memory then, and translated
+ * where it has to be. */
+#pragma once
+
+#include "base/error.h"
+
+/* Of this language; NULL: there is nothing to do. Blocks until the agent has answered. */
+int rehearse(int agent, const char *language, struct error *err);

@@ -1,0 +1,130 @@
+#include "engine/vm/template_freeze.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/home.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/progress.h"
+#include "engine/agent_call.h"
+#include "engine/rehearsal.h"
+#include "engine/vm/clone.h"
+#include "engine/vm/freeze.h"
+#include "engine/vm/template_build.h"
+#include "proto/fields.h"
+#include "proto/protocol.h"
+
+#define WARM_MS 60000
+#define ROUNDS 4
+#define SETTLE_MS 1000
+/* What wakes up from here is a day older, see template_build.c. */
+#define DAY_US (24ull * 3600 * 1000000)
+
+static int adopt(const struct machine *machine, const struct machine_spec *spec, struct error *err)
+{
+    uint8_t entropy[64];
+    cleanup_buf struct buf fields = {0};
+    if (getrandom(entropy, sizeof entropy, 0) != sizeof entropy)
+        return error_errno(err, errno, "cannot get random bytes");
+    fields_add_bytes(&fields, TAG_ENTROPY, entropy, sizeof entropy);
+    fields_add_number(&fields, TAG_REALTIME_US, clock_realtime_us() - DAY_US);
+    fields_add_number(&fields, TAG_REHEARSAL, 1);
+    template_describe_adoption(spec, "a-sandbox-that-was-made-ahead", &fields);
+    return agent_call(machine->agent, OP_ADOPT, &fields, WARM_MS, err);
+}
+
+static int warm(struct machine *machine, const struct machine_spec *spec, struct error *err)
+{
+    int result = 0;
+    for (int i = 0; result == 0 && i < ROUNDS; i++) {
+        result = adopt(machine, spec, err);
+        if (result == 0)
+            result = rehearse(machine->agent, spec->language, err);
+    }
+    struct pollfd end = {.fd = machine->exit, .events = POLLIN};
+    if (result == 0)
+        poll(&end, 1, SETTLE_MS);
+    return result < 0 ? result : adopt(machine, spec, err);
+}
+
+static int write_down(struct vm_machine *machine, const char *image, const char *folder,
+                      struct error *err)
+{
+    cleanup_free char *path = xasprintf("%s/" TEMPLATE_FROZEN, folder);
+    cleanup_fd int to = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    cleanup_fd int image_fd = open(image, O_RDONLY | O_CLOEXEC);
+    if (to < 0 || image_fd < 0)
+        return error_errno(err, errno, "cannot open %s", to < 0 ? path : image);
+    const struct freeze_files files = {.image = image_fd,
+                                       .disk = machine->disk,
+                                       .overlay = machine->overlay,
+                                       .kept = machine->kept,
+                                       .memory = machine->memory};
+    int result = machine_pause(&machine->base, err);
+    return result < 0 ? result : freeze(machine->base.process, &files, to, err);
+}
+
+static int make(const struct template *template, const struct machine_spec *spec,
+                const char *folder, struct error *err)
+{
+    struct vm_machine *machine = NULL;
+    struct machine_spec bare = *spec;
+    bare.volume_count = 0;
+    struct template plain = *template;
+    plain.is_frozen = false;
+    int result = clone_start_to_freeze(&bare, &plain, folder, &machine, err);
+    if (result < 0)
+        return result;
+    result = warm(&machine->base, spec, err);
+    if (result == 0)
+        result = write_down(machine, spec->image_path, folder, err);
+    machine_free(&machine->base);
+    return result;
+}
+
+static int move(const char *from, const char *name, const char *to, const char *new_name,
+                struct error *err)
+{
+    cleanup_free char *source = xasprintf("%s/%s", from, name);
+    cleanup_free char *target = xasprintf("%s/%s", to, new_name);
+    return rename(source, target) == 0 ? 0 : error_errno(err, errno, "cannot make %s", target);
+}
+
+/* Machines are started then as they always are. */
+static int refuse(const char *folder, const struct error *reason, struct error *err)
+{
+    cleanup_free char *path = xasprintf("%s/" TEMPLATE_FROZEN, folder);
+    log_warn("machines start slowly here: %s", reason->message);
+    unlink(path);
+    cleanup_fd int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return to < 0 ? error_errno(err, errno, "cannot create %s", path) : frozen_refuse(to, err);
+}
+
+int template_freeze(const struct template *template, const struct machine_spec *spec,
+                    struct error *err)
+{
+    cleanup_free char *work = NULL;
+    int lock = home_workspace(&work, err);
+    if (lock < 0)
+        return lock;
+    progress_begin("Warming up a machine of it");
+    int result = make(template, spec, work, err);
+    progress_end(result == 0);
+    if (result == 0)
+        result = move(work, "disk", template->folder, TEMPLATE_FROZEN_DISK, err);
+    if (result == 0)
+        result = move(work, TEMPLATE_FROZEN, template->folder, TEMPLATE_FROZEN, err);
+    home_workspace_end(work, lock);
+    if (result == 0 || err->code == ERROR_CANCELLED || err->code == ERROR_NO_SPACE)
+        return result;
+    struct error reason = *err;
+    return refuse(template->folder, &reason, err);
+}

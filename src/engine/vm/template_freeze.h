@@ -1,0 +1,8 @@
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/vm/template.h"
+
+/* Adds TEMPLATE_FROZEN to a template, if that can be done here; if not, notes that it cannot. */
+int template_freeze(const struct template *template, const struct machine_spec *spec,
+                    struct error *err);
