@@ -88,7 +88,7 @@ static int change_machine(const struct adoption *adoption, struct error *err)
     if (adoption->realtime_us)
         result = machine_set_clock(adoption->realtime_us, err);
     if (result == 0 && adoption->keeps)
-        result = boot_move_to_kept_disk(err);
+        result = adoption->rehearsal ? boot_try_kept_disk(err) : boot_move_to_kept_disk(err);
     if (result == 0 && adoption->keeps)
         result = identity_link(err);
     if (result == 0)

@@ -316,6 +316,17 @@ int boot_move_to_kept_disk(struct error *err)
     return 0;
 }
 
+int boot_try_kept_disk(struct error *err)
+{
+    static const char *const mounted[] = {STAGE "/root", STAGE "/disk", STAGE "/lower"};
+    int result = build_kept_root(err);
+    for (size_t i = 0; i < sizeof mounted / sizeof mounted[0]; i++) {
+        if (umount2(mounted[i], 0) < 0 && result == 0)
+            result = error_errno(err, errno, "cannot unmount %s", mounted[i]);
+    }
+    return result;
+}
+
 int boot_machine(struct error *err)
 {
     umask(0);

@@ -13,3 +13,5 @@ int boot_machine(struct error *err);
  * that run already go along, but for their working folders.
  */
 int boot_move_to_kept_disk(struct error *err);
+/* Puts it together for that, and apart again. */
+int boot_try_kept_disk(struct error *err);

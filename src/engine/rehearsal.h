@@ -6,3 +6,5 @@
 
 /* Of this language; NULL: there is nothing to do. Blocks until the agent has answered. */
 int rehearse(int agent, const char *language, struct error *err);
+/* The same for commands; an image may lack them. */
+int rehearse_commands(int agent, const char *language, struct error *err);

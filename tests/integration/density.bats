@@ -7,6 +7,8 @@ setup() {
     needs_root
     msb exe python --detach --name idle-box -c 'print(6*7)' </dev/null
     QEMU=$(status_of idle-box machine_pid)
+    # Pages of files that are not on the disk yet would count as its own.
+    sync
 }
 
 teardown() {
@@ -22,7 +24,7 @@ kilobytes_of() {
 }
 
 @test "QEMU loads no large library that it never uses" {
-    assert_contains "$(cat "/proc/$QEMU/maps")" /capstone.so
+    [ -n "$(grep -E '/capstone.so|/frozen' "/proc/$QEMU/maps")" ]
     assert_equal "$(grep -cE 'libcapstone|libpmem|libcrypto' "/proc/$QEMU/maps")" 0
 }
 

@@ -151,28 +151,13 @@ static void close_files(const struct qemu_files *files)
     fd_close(files->kept);
 }
 
-#define NO_FILES                                                                                   \
-    {                                                                                              \
-        .memory = -1, .image = -1, .disk = -1, .overlay = -1, .state = -1, .pages = -1, .kept = -1 \
-    }
-
 int clone_start(const struct machine_spec *spec, const struct template *template,
                 const char *folder, struct vm_machine **machine, struct error *err)
 {
-    struct qemu_files files = NO_FILES;
+    struct qemu_files files = {
+        .memory = -1, .image = -1, .disk = -1, .overlay = -1, .state = -1, .pages = -1, .kept = -1};
     int result = open_kept(spec, folder, &files.kept, err);
     if (result == 0)
-        result = start_with(spec, template, folder, &files, machine, err);
-    close_files(&files);
-    return result;
-}
-
-int clone_start_to_freeze(const struct machine_spec *spec, const struct template *template,
-                          const char *folder, struct vm_machine **machine, struct error *err)
-{
-    struct qemu_files files = NO_FILES;
-    int result = files.kept = open_nothing(spec->disk_mb, err);
-    if (result >= 0)
         result = start_with(spec, template, folder, &files, machine, err);
     close_files(&files);
     return result;

@@ -8,6 +8,3 @@
 /* Its files live in `folder`. It is running, or about to. */
 int clone_start(const struct machine_spec *spec, const struct template *template,
                 const char *folder, struct vm_machine **machine, struct error *err);
-/* One to be frozen: it has an empty disk in place of the one that outlives machines. */
-int clone_start_to_freeze(const struct machine_spec *spec, const struct template *template,
-                          const char *folder, struct vm_machine **machine, struct error *err);

@@ -17,10 +17,9 @@
 #define SHOWN (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 /* What QEMU reads: the loader and libraries, its firmware. All of it is the distribution's. */
-static const char *const shown[] = {
-    "/usr/lib",           "/usr/lib64",          "/lib", "/lib64", "/usr/share/qemu",
-    "/usr/share/seabios", "/usr/share/qemu-efi", NULL,
-};
+static const char *const libraries[] = {"/usr/lib", "/usr/lib64", "/lib", "/lib64", NULL};
+static const char *const firmware[] = {"/usr/share/qemu", "/usr/share/seabios",
+                                       "/usr/share/qemu-efi", NULL};
 
 EMBED(capstone, "capstone.so");
 EMBED(pmem, "pmem.so");
@@ -85,15 +84,24 @@ static int show(const struct sight *sight, struct error *err)
     return 0;
 }
 
+static int look_at_each(const char *const *paths, struct sight *sights, size_t room, size_t *count,
+                        struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; paths[i] && result == 0 && *count < room; i++)
+        result = look_at(paths[i], &sights[(*count)++], err);
+    return result;
+}
+
 static int look_at_all(const struct confinement *confinement, struct sight *sights, size_t room,
                        size_t *count, struct error *err)
 {
     int result = look_at(confinement->argv[0], &sights[(*count)++], err);
-    for (size_t i = 0; shown[i] && result == 0 && *count < room; i++)
-        result = look_at(shown[i], &sights[(*count)++], err);
-    for (size_t i = 0; confinement->files[i] && result == 0 && *count < room; i++)
-        result = look_at(confinement->files[i], &sights[(*count)++], err);
-    return result;
+    if (result == 0)
+        result = look_at_each(libraries, sights, room, count, err);
+    if (result == 0 && !confinement->is_frozen)
+        result = look_at_each(firmware, sights, room, count, err);
+    return result < 0 ? result : look_at_each(confinement->files, sights, room, count, err);
 }
 
 static int become_user(bool drop_groups, struct error *err)

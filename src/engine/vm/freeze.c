@@ -54,7 +54,7 @@ struct freezing {
     pid_t threads[THREADS_MAX];
     size_t thread_count;
     struct frozen head;
-    struct buf file_table, mappings, pages, descriptors, thread_table, names;
+    struct buf file_table, mappings, descriptors, thread_table, names;
     uint64_t contents; /* length of the pages written so far */
     uint64_t below;    /* where the mapping before ended */
     int to, mem, pagemap;
@@ -181,16 +181,26 @@ static void take_registers(const struct user_regs_struct *regs, struct frozen_th
     thread->fs_base = regs->fs_base;
 }
 
+/* Processors of old know only the first part of it. */
+static int take_xstate(pid_t number, struct frozen_thread *thread)
+{
+    struct iovec all = {thread->xstate, sizeof thread->xstate - FROZEN_XSTATE_END};
+    if (ptrace(PTRACE_GETREGSET, number, NT_X86_XSTATE, &all) == 0) {
+        thread->xstate_length = all.iov_len;
+        return 0;
+    }
+    thread->xstate_length = FROZEN_XSTATE_OLD;
+    return errno == ENODEV ? (int)ptrace(PTRACE_GETFPREGS, number, NULL, thread->xstate) : -1;
+}
+
 static int describe_thread(struct freezing *f, pid_t number, struct frozen_thread *thread,
                            struct error *err)
 {
     struct user_regs_struct regs;
-    struct iovec xstate = {thread->xstate, sizeof thread->xstate - 64};
     struct __ptrace_rseq_configuration rseq = {0};
     void *robust = NULL;
     size_t robust_length = 0;
-    if (ptrace(PTRACE_GETREGS, number, NULL, &regs) < 0 ||
-        ptrace(PTRACE_GETREGSET, number, NT_X86_XSTATE, &xstate) < 0 ||
+    if (ptrace(PTRACE_GETREGS, number, NULL, &regs) < 0 || take_xstate(number, thread) < 0 ||
         ptrace(PTRACE_GETSIGMASK, number, sizeof thread->signals, &thread->signals) < 0 ||
         syscall(SYS_get_robust_list, number, &robust, &robust_length) < 0)
         return error_errno(err, errno, "cannot look at a thread");
@@ -201,7 +211,6 @@ static int describe_thread(struct freezing *f, pid_t number, struct frozen_threa
     }
     rewind_call(&regs);
     take_registers(&regs, thread);
-    thread->xstate_length = xstate.iov_len;
     thread->robust_list = (uint64_t)robust;
     thread->robust_length = robust_length;
     int result = own_number(f, number, &thread->number, err);
@@ -283,8 +292,8 @@ static bool is_zero(const uint8_t *bytes)
 }
 
 /* The pages from begin to end, behind those that are written already. */
-static int write_run(struct freezing *f, const struct area *area, int32_t source, uint64_t begin,
-                     uint64_t end, struct error *err)
+static int write_run(struct freezing *f, const struct area *area, uint64_t begin, uint64_t end,
+                     struct error *err)
 {
     uint64_t offset = f->contents;
     for (uint64_t at = begin; at < end;) {
@@ -295,13 +304,7 @@ static int write_run(struct freezing *f, const struct area *area, int32_t source
         at += part;
         f->contents += part;
     }
-    if (source == FROZEN_OF_MEMORY) {
-        const struct frozen_pages pages = {begin, end - begin, offset};
-        buf_append(&f->pages, &pages, sizeof pages);
-        f->head.pages_count++;
-    } else {
-        add_mapping(f, area, begin, end, FROZEN_OF_SELF, offset);
-    }
+    add_mapping(f, area, begin, end, FROZEN_OF_SELF, offset);
     return 0;
 }
 
@@ -323,7 +326,6 @@ static int write_changed(struct freezing *f, const struct area *area, int32_t so
                          struct error *err)
 {
     uint64_t entries[512];
-    uint64_t gap = source == FROZEN_OF_MEMORY ? 0 : GAP * FROZEN_PAGE;
     uint64_t begin = 0, end = 0; /* of the run */
     for (uint64_t at = area->begin; at < area->end;) {
         uint64_t wanted = (area->end - at) / FROZEN_PAGE;
@@ -337,8 +339,8 @@ static int write_changed(struct freezing *f, const struct area *area, int32_t so
                 return changed;
             if (!changed)
                 continue;
-            if (begin && at - end > gap) {
-                if (write_run(f, area, source, begin, end, err) < 0)
+            if (begin && at - end > GAP * FROZEN_PAGE) {
+                if (write_run(f, area, begin, end, err) < 0)
                     return -1;
                 begin = 0;
             }
@@ -346,7 +348,7 @@ static int write_changed(struct freezing *f, const struct area *area, int32_t so
             end = at + FROZEN_PAGE;
         }
     }
-    return begin ? write_run(f, area, source, begin, end, err) : 0;
+    return begin ? write_run(f, area, begin, end, err) : 0;
 }
 
 static int describe_clock(struct freezing *f, const struct area *area, struct error *err)
@@ -504,7 +506,6 @@ static int write_tables(struct freezing *f, struct error *err)
     buf_append(&tables, &f->head, sizeof f->head);
     put_table(&tables, &f->file_table, &f->head.files);
     put_table(&tables, &f->mappings, &f->head.mappings);
-    put_table(&tables, &f->pages, &f->head.pages);
     put_table(&tables, &f->descriptors, &f->head.descriptors);
     put_table(&tables, &f->thread_table, &f->head.threads);
     put_table(&tables, &f->names, &f->head.names);
@@ -549,8 +550,8 @@ int freeze(pid_t process, const struct freeze_files *files, int to, struct error
     let_go(f);
     fd_close(f->mem);
     fd_close(f->pagemap);
-    struct buf *tables[] = {&f->file_table,  &f->mappings,     &f->pages,
-                            &f->descriptors, &f->thread_table, &f->names};
+    struct buf *tables[] = {&f->file_table, &f->mappings, &f->descriptors, &f->thread_table,
+                            &f->names};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         buf_free(tables[i]);
     free(f->piece);

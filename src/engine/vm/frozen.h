@@ -15,7 +15,11 @@
 /* In place of it: it was tried, and cannot be done. */
 #define FROZEN_NOT 0x746f6e6e657a6f21ull
 #define FROZEN_PAGE 4096ull
+/* Registers beyond the general ones: room for them, for a mark behind them, and what there was of
+ * them before XSAVE. */
 #define FROZEN_XSTATE 16384
+#define FROZEN_XSTATE_END 64
+#define FROZEN_XSTATE_OLD 512
 #define FROZEN_CLOCK_PARTS 4
 
 /* Numbers of the descriptors that a process to become it is given. */
@@ -45,11 +49,6 @@ struct frozen_mapping {
     uint64_t address, length, offset;
     int32_t source; /* number of a file, or enum frozen_source */
     uint32_t protection;
-};
-
-/* Pages of the machine's memory, to be read from this file: its mapping stays one, see pages.h. */
-struct frozen_pages {
-    uint64_t address, length, offset;
 };
 
 enum frozen_kind {
@@ -90,6 +89,6 @@ struct frozen {
         uint64_t address, length;
     } clock_parts[FROZEN_CLOCK_PARTS];
     uint64_t clock_part_count;
-    uint64_t file_count, mapping_count, pages_count, descriptor_count, thread_count;
-    uint64_t files, mappings, pages, descriptors, threads, names; /* offsets */
+    uint64_t file_count, mapping_count, descriptor_count, thread_count;
+    uint64_t files, mappings, descriptors, threads, names; /* offsets */
 };

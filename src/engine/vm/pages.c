@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
 
 #define PAGE 4096u
 #define PIECE (1u << 20)
-#define MAPPINGS_MAX 64
 /* Of an entry of pagemap: where the page is, and whether it still belongs to a file. */
 #define PRESENT (1ull << 63)
 #define SWAPPED (1ull << 62)
@@ -21,17 +21,34 @@
 
 struct mapping {
     uint64_t address, length, offset;
+    bool is_changed; /* by another file that lies over the memory's, see frozen.h */
 };
 
 struct mappings {
-    struct mapping all[MAPPINGS_MAX];
-    size_t count;
+    struct buf all; /* of struct mapping, by address */
+    uint64_t length;
     int memory; /* of the process */
 };
 
 struct run {
     uint64_t offset, length;
 };
+
+static const struct mapping *mappings_begin(const struct mappings *mappings)
+{
+    return (const struct mapping *)buf_data(&mappings->all);
+}
+
+static const struct mapping *mappings_end(const struct mappings *mappings)
+{
+    return mappings_begin(mappings) + buf_length(&mappings->all) / sizeof(struct mapping);
+}
+
+static void free_mappings(struct mappings *mappings)
+{
+    fd_close(mappings->memory);
+    buf_free(&mappings->all);
+}
 
 static int open_of(pid_t process, const char *name, int flags, struct error *err)
 {
@@ -41,25 +58,56 @@ static int open_of(pid_t process, const char *name, int flags, struct error *err
     return fd >= 0 ? fd : error_errno(err, errno, "cannot open %s", path);
 }
 
-static bool read_line(const char *line, ino_t file, struct mapping *mapping)
-{
+struct area {
     uint64_t begin, end, offset, inode;
-    char rights[8];
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %" SCNu64, &begin, &end, rights,
-               &offset, &inode) != 5 ||
-        inode != file || strcmp(rights, "rw-p") != 0)
-        return false;
-    *mapping = (struct mapping){.address = begin, .length = end - begin, .offset = offset};
-    return true;
+};
+
+static bool next_area(FILE *maps, struct area *area)
+{
+    char line[4352], rights[8];
+    while (fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %" SCNu64, &area->begin,
+                   &area->end, rights, &area->offset, &area->inode) == 5 &&
+            strcmp(rights, "rw-p") == 0)
+            return true;
+    }
+    return false;
 }
 
-/* Every part of the file must be mapped once: then these are the machine's memory. */
+/* The file is mapped as a whole, in one row; other files may lie over parts of that. */
+static bool find_first(FILE *maps, ino_t file, uint64_t *begin)
+{
+    struct area area;
+    while (next_area(maps, &area)) {
+        if (area.inode == file) {
+            *begin = area.begin - area.offset;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void collect(FILE *maps, ino_t file, uint64_t begin, size_t size, struct mappings *found)
+{
+    struct area area;
+    while (next_area(maps, &area)) {
+        if (area.begin < begin || area.end > begin + size)
+            continue;
+        const struct mapping mapping = {.address = area.begin,
+                                        .length = area.end - area.begin,
+                                        .offset = area.begin - begin,
+                                        .is_changed = area.inode != file};
+        found->length += mapping.length;
+        buf_append(&found->all, &mapping, sizeof mapping);
+    }
+}
+
 static int find_mappings(pid_t process, int file, size_t size, struct mappings *found,
                          struct error *err)
 {
     struct stat status;
-    char line[4352], path[64];
-    uint64_t total = 0;
+    char path[64];
+    uint64_t begin;
     snprintf(path, sizeof path, "/proc/%d/maps", (int)process);
     FILE *maps = fopen(path, "re");
     if (!maps || fstat(file, &status) < 0) {
@@ -68,12 +116,14 @@ static int find_mappings(pid_t process, int file, size_t size, struct mappings *
             fclose(maps);
         return -1;
     }
-    while (found->count < MAPPINGS_MAX && fgets(line, sizeof line, maps)) {
-        if (read_line(line, status.st_ino, &found->all[found->count]))
-            total += found->all[found->count++].length;
+    if (find_first(maps, status.st_ino, &begin)) {
+        rewind(maps);
+        collect(maps, status.st_ino, begin, size, found);
     }
     fclose(maps);
-    return total == size ? 0 : error_set(err, ERROR_IO, "the memory of a machine was not found");
+    return found->length == size
+               ? 0
+               : error_set(err, ERROR_IO, "the memory of a machine was not found");
 }
 
 static int open_memory(pid_t process, int file, size_t size, int flags, struct mappings *found,
@@ -83,6 +133,8 @@ static int open_memory(pid_t process, int file, size_t size, int flags, struct m
     int result = find_mappings(process, file, size, found, err);
     if (result == 0)
         result = found->memory = open_of(process, "mem", flags, err);
+    if (result < 0)
+        free_mappings(found);
     return result < 0 ? result : 0;
 }
 
@@ -143,9 +195,10 @@ static int save_mapping(struct saving *saving, const struct mapping *mapping)
             return -1;
         for (size_t i = 0; i < (size_t)got / sizeof entries[0]; i++, done++) {
             uint64_t offset = mapping->offset + done * PAGE;
-            if (is_own(entries[i]) && run.length == 0)
+            bool own = mapping->is_changed || is_own(entries[i]);
+            if (own && run.length == 0)
                 run.offset = offset;
-            if (is_own(entries[i]))
+            if (own)
                 run.length += PAGE;
             else if (save_run(saving, mapping->address + run.offset - mapping->offset, &run) < 0)
                 return -1;
@@ -162,28 +215,30 @@ int pages_save(pid_t process, int memory, size_t size, int to, struct error *err
     int result = open_memory(process, memory, size, O_RDONLY, &found, err);
     if (result < 0)
         return result;
-    cleanup_fd int own = found.memory;
     cleanup_fd int pagemap = open_of(process, "pagemap", O_RDONLY, err);
-    if (pagemap < 0)
-        return pagemap;
     cleanup_free uint8_t *piece = xmalloc(PIECE);
-    struct saving saving = {.pagemap = pagemap, .memory = own, .to = to, .piece = piece};
-    for (size_t i = 0; result == 0 && i < found.count; i++)
-        result = save_mapping(&saving, &found.all[i]);
-    return result == 0 ? 0 : error_errno(err, errno, "cannot write down the memory of a machine");
+    struct saving saving = {.pagemap = pagemap, .memory = found.memory, .to = to, .piece = piece};
+    const struct mapping *end = mappings_end(&found);
+    result = pagemap < 0 ? -1 : 0;
+    for (const struct mapping *at = mappings_begin(&found); result == 0 && at < end; at++) {
+        if (save_mapping(&saving, at) < 0)
+            result = error_errno(err, errno, "cannot write down the memory of a machine");
+    }
+    free_mappings(&found);
+    return result;
 }
 
 /* ---- loading ------------------------------------------------------------------------------- */
 
-static const struct mapping *mapping_of(const struct mappings *found, const struct run *run)
+static int load_run(const struct mappings *found, const struct run *run, int from, uint64_t at,
+                    uint8_t *piece, struct error *err)
 {
-    for (size_t i = 0; i < found->count; i++) {
-        const struct mapping *at = &found->all[i];
-        if (run->offset >= at->offset && run->length <= at->length &&
-            run->offset - at->offset <= at->length - run->length)
-            return at;
-    }
-    return NULL;
+    if (run->offset > found->length || run->length > found->length - run->offset)
+        return error_set(err, ERROR_INVALID, "the saved memory is damaged");
+    uint64_t address = mappings_begin(found)->address + run->offset;
+    return transfer(from, at, found->memory, address, run->length, piece) == 0
+               ? 0
+               : error_errno(err, errno, "cannot fill the memory of a machine");
 }
 
 int pages_load(pid_t process, int memory, size_t size, int from, struct error *err)
@@ -192,20 +247,17 @@ int pages_load(pid_t process, int memory, size_t size, int from, struct error *e
     int result = open_memory(process, memory, size, O_RDWR, &found, err);
     if (result < 0)
         return result;
-    cleanup_fd int own = found.memory;
     cleanup_free uint8_t *piece = xmalloc(PIECE);
     struct run run;
     uint64_t at = 0;
-    ssize_t got;
-    while ((got = pread(from, &run, sizeof run, (off_t)at)) == sizeof run) {
+    ssize_t got = 0;
+    while (result == 0 && (got = pread(from, &run, sizeof run, (off_t)at)) == sizeof run) {
         at += sizeof run;
-        const struct mapping *mapping = mapping_of(&found, &run);
-        if (!mapping)
-            return error_set(err, ERROR_INVALID, "the saved memory is damaged");
-        if (transfer(from, at, own, mapping->address + run.offset - mapping->offset, run.length,
-                     piece) < 0)
-            return error_errno(err, errno, "cannot fill the memory of a machine");
+        result = load_run(&found, &run, from, at, piece, err);
         at += run.length;
     }
-    return got == 0 ? 0 : error_set(err, ERROR_INVALID, "the saved memory is damaged");
+    free_mappings(&found);
+    if (result == 0 && got != 0)
+        result = error_set(err, ERROR_INVALID, "the saved memory is damaged");
+    return result;
 }

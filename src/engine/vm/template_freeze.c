@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "engine/agent_call.h"
+#include "engine/disk.h"
 #include "engine/rehearsal.h"
 #include "engine/vm/clone.h"
 #include "engine/vm/freeze.h"
@@ -28,7 +29,8 @@
 /* What wakes up from here is a day older, see template_build.c. */
 #define DAY_US (24ull * 3600 * 1000000)
 
-static int adopt(const struct machine *machine, const struct machine_spec *spec, struct error *err)
+static int adopt(const struct machine *machine, const struct machine_spec *spec, bool keep,
+                 struct error *err)
 {
     uint8_t entropy[64];
     cleanup_buf struct buf fields = {0};
@@ -37,6 +39,8 @@ static int adopt(const struct machine *machine, const struct machine_spec *spec,
     fields_add_bytes(&fields, TAG_ENTROPY, entropy, sizeof entropy);
     fields_add_number(&fields, TAG_REALTIME_US, clock_realtime_us() - DAY_US);
     fields_add_number(&fields, TAG_REHEARSAL, 1);
+    if (keep)
+        fields_add_number(&fields, TAG_KEEP, 1);
     template_describe_adoption(spec, "a-sandbox-that-was-made-ahead", &fields);
     return agent_call(machine->agent, OP_ADOPT, &fields, WARM_MS, err);
 }
@@ -45,14 +49,17 @@ static int warm(struct machine *machine, const struct machine_spec *spec, struct
 {
     int result = 0;
     for (int i = 0; result == 0 && i < ROUNDS; i++) {
-        result = adopt(machine, spec, err);
+        bool with_all = i % 2 == 0;
+        result = adopt(machine, spec, with_all, err);
+        if (result == 0 && with_all)
+            result = rehearse_commands(machine->agent, spec->language, err);
         if (result == 0)
             result = rehearse(machine->agent, spec->language, err);
     }
     struct pollfd end = {.fd = machine->exit, .events = POLLIN};
     if (result == 0)
         poll(&end, 1, SETTLE_MS);
-    return result < 0 ? result : adopt(machine, spec, err);
+    return result < 0 ? result : adopt(machine, spec, false, err);
 }
 
 static int write_down(struct vm_machine *machine, const char *image, const char *folder,
@@ -76,11 +83,15 @@ static int make(const struct template *template, const struct machine_spec *spec
                 const char *folder, struct error *err)
 {
     struct vm_machine *machine = NULL;
+    cleanup_free char *kept = xasprintf("%s/kept", folder);
     struct machine_spec bare = *spec;
     bare.volume_count = 0;
+    bare.disk = kept;
     struct template plain = *template;
     plain.is_frozen = false;
-    int result = clone_start_to_freeze(&bare, &plain, folder, &machine, err);
+    int result = disk_make(kept, spec->disk_mb, spec->files, true, err);
+    if (result == 0)
+        result = clone_start(&bare, &plain, folder, &machine, err);
     if (result < 0)
         return result;
     result = warm(&machine->base, spec, err);
@@ -115,7 +126,7 @@ int template_freeze(const struct template *template, const struct machine_spec *
     int lock = home_workspace(&work, err);
     if (lock < 0)
         return lock;
-    progress_begin("Warming up a machine of it");
+    progress_begin("Warming it up");
     int result = make(template, spec, work, err);
     progress_end(result == 0);
     if (result == 0)

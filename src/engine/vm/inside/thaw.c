@@ -58,7 +58,7 @@ static long call(long number, long a, long b, long c, long d, long e, long f)
 struct frame {
     uint8_t room[1024]; /* stack of the thread until then */
     ucontext_t context;
-    uint8_t xstate[FROZEN_XSTATE + 64] __attribute__((aligned(64)));
+    uint8_t xstate[FROZEN_XSTATE] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
 static struct frame frames[THREADS_MAX];
@@ -169,12 +169,6 @@ static void map_all(const struct frozen *frozen)
     }
     for (uint64_t i = 0; i < frozen->file_count; i++)
         CALL_1(close, opened[i]);
-    const struct frozen_pages *pages = table(frozen, frozen->pages);
-    for (uint64_t i = 0; i < frozen->pages_count; i++) {
-        long got = CALL_4(pread64, FROZEN_SELF, pages[i].address, pages[i].length, pages[i].offset);
-        if (got != (long)pages[i].length)
-            fail("its memory is not whole");
-    }
 }
 
 /* ---- descriptors --------------------------------------------------------------------------- */
@@ -235,22 +229,31 @@ struct xstate_word {
     uint32_t length;
 };
 
-static void fill_frame(const struct frozen_thread *thread, struct frame *frame)
+/* Of a thread that was looked at from outside the features are where the word is to be. */
+static void fill_xstate(const struct frozen_thread *thread, struct frame *frame)
 {
-    ucontext_t *context = &frame->context;
-    memcpy(frame->xstate, thread->xstate, thread->xstate_length);
-    /* Of a thread that was looked at from outside the features are at the same place. */
     struct xstate_word word = {
         .magic = MAGIC_1,
         .whole_length = (uint32_t)thread->xstate_length + sizeof(uint32_t),
         .length = (uint32_t)thread->xstate_length,
     };
+    uint32_t last = MAGIC_2;
+    if (thread->xstate_length > sizeof thread->xstate - FROZEN_XSTATE_END)
+        fail("its registers are too many");
+    memcpy(frame->xstate, thread->xstate, thread->xstate_length);
+    if (thread->xstate_length == FROZEN_XSTATE_OLD)
+        return;
     memcpy(&word.features, thread->xstate + WORD_AT, sizeof word.features);
     memcpy(frame->xstate + WORD_AT, &word, sizeof word);
-    uint32_t last = MAGIC_2;
     memcpy(frame->xstate + thread->xstate_length, &last, sizeof last);
+    frame->context.uc_flags |= HAS_XSTATE;
+}
 
-    context->uc_flags = HAS_XSTATE | HAS_SEGMENTS;
+static void fill_frame(const struct frozen_thread *thread, struct frame *frame)
+{
+    ucontext_t *context = &frame->context;
+    context->uc_flags = HAS_SEGMENTS;
+    fill_xstate(thread, frame);
     context->uc_stack.ss_flags = SS_DISABLE;
     memcpy(&context->uc_sigmask, &thread->signals, sizeof thread->signals);
     memcpy(context->uc_mcontext.gregs, thread->registers, sizeof thread->registers);
