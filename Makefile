@@ -93,7 +93,7 @@ $(BUILD)/capstone.so $(BUILD)/pmem.so: $(BUILD)/%.so: src/engine/vm/inside/%.c
 $(BUILD)/thaw: src/engine/vm/inside/thaw.c src/engine/vm/frozen.h
 	@mkdir -p $(@D)
 	@echo "  LD     $@"
-	$(Q)$(CC) -std=gnu17 $(WARNINGS) -O2 -ffreestanding -fno-stack-protector -static -no-pie -nostdlib \
+	$(Q)$(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -O2 -ffreestanding -fno-stack-protector -static -no-pie -nostdlib \
 		-Wl,--build-id=none -s -Isrc -o $@ $<
 
 $(BUILD)/tests/%: tests/unit/%.c $(HOST_OBJ)

@@ -36,7 +36,7 @@ $(date +%Y)"
 @test "copies share what was translated before" {
     # What is not on the disk yet counts as the only reader's.
     sync "$TEMPLATE"/*
-    start_box other-box --memory $SIZE
+    msb exe python --memory $SIZE --detach --name other-box -c 'print(6*7)' </dev/null
     local own
     own=$(awk '$1 == "Private_Dirty:" { sum += $2 } END { print sum }' \
         "/proc/$(status_of other-box machine_pid)/smaps")
@@ -76,16 +76,23 @@ $(date +%Y)"
     is_thawed cold-box
 }
 
-@test "one that is damaged is not needed" {
-    # Its tables are fine; what they tell of is gone.
-    cp "$TEMPLATE/frozen" "$BATS_TEST_TMPDIR/frozen"
-    truncate --size=5M "$TEMPLATE/frozen.new"
-    dd if="$TEMPLATE/frozen" of="$TEMPLATE/frozen.new" bs=1M count=4 conv=notrunc status=none
-    mv "$TEMPLATE/frozen.new" "$TEMPLATE/frozen"
+@test "one that was cut is made anew" {
+    truncate --size=-4096 "$TEMPLATE/frozen"
+    msb stop cold-box >&2
+    start_box new-box --memory $SIZE
+    is_thawed new-box
+}
+
+@test "one that cannot be thawed is not needed" {
+    # How many threads it has, which nobody looks at before.
+    printf '\377' | dd of="$TEMPLATE/frozen" bs=1 seek=176 conv=notrunc status=none
+    msb stop cold-box >&2
     run --separate-stderr msb exe python --memory $SIZE -c 'print(6*7)' </dev/null
-    cp "$BATS_TEST_TMPDIR/frozen" "$TEMPLATE/frozen.new"
-    mv "$TEMPLATE/frozen.new" "$TEMPLATE/frozen"
     assert_equal "$output" 42
+    start_box slow-box --memory $SIZE
+    run is_thawed slow-box
+    [ "$status" -ne 0 ]
+    rm "$TEMPLATE/frozen"
 }
 
 @test "a host that cannot freeze starts machines as ever" {

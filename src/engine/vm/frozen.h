@@ -9,7 +9,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #define FROZEN_MAGIC 0x316e657a6f726621ull
 /* In place of it: it was tried, and cannot be done. */
@@ -21,6 +23,9 @@
 #define FROZEN_XSTATE_END 64
 #define FROZEN_XSTATE_OLD 512
 #define FROZEN_CLOCK_PARTS 4
+#define FROZEN_THREADS_MAX 72
+/* Below this address is what thaws it. */
+#define FROZEN_LOWEST 0x40000000ull
 
 /* Numbers of the descriptors that a process to become it is given. */
 enum frozen_given {
@@ -41,6 +46,13 @@ struct frozen_file {
     uint64_t device, inode, size, changed_s, changed_ns;
     uint64_t name; /* offset in names */
 };
+
+static inline bool frozen_is_file(const struct frozen_file *file, const struct stat *status)
+{
+    return status->st_ino == file->inode && (uint64_t)status->st_size == file->size &&
+           (uint64_t)status->st_mtim.tv_sec == file->changed_s &&
+           (uint64_t)status->st_mtim.tv_nsec == file->changed_ns;
+}
 
 enum frozen_source { FROZEN_OF_NOTHING = -1, FROZEN_OF_SELF = -2, FROZEN_OF_MEMORY = -3 };
 
@@ -80,9 +92,10 @@ struct frozen_thread {
 
 struct frozen {
     uint64_t magic;
-    char boot[40]; /* clocks go on from here only while the host runs */
-    uint64_t tables_length;
-    uint64_t ignored; /* signals */
+    char boot[40];          /* clocks go on from here only while the host runs */
+    uint64_t length;        /* of the whole file */
+    uint64_t tables_length; /* from its beginning */
+    uint64_t ignored;       /* signals */
     /* What the kernel maps by itself: its code for reading clocks, and pages of data before it. */
     uint64_t clock_code;
     struct {

@@ -92,8 +92,8 @@ static int make(const struct template *template, const struct machine_spec *spec
     int result = disk_make(kept, spec->disk_mb, spec->files, true, err);
     if (result == 0)
         result = clone_start(&bare, &plain, folder, &machine, err);
-    if (result < 0)
-        return result;
+    if (result < 0 || !machine)
+        return -1;
     result = warm(&machine->base, spec, err);
     if (result == 0)
         result = write_down(machine, spec->image_path, folder, err);

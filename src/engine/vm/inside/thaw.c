@@ -5,7 +5,8 @@
  *
  * A thread goes on as if it came back from a signal: that is how the kernel loads all registers.
  */
-#define _GNU_SOURCE
+#ifdef __x86_64__
+
 #include <asm/prctl.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -18,13 +19,11 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 
 #include "engine/vm/frozen.h"
 
-#define THREADS_MAX 72
 #define FILES_MAX 256
 #define NUMBER_MAX 4096
 /* Descriptors are put aside here before they take their places. */
@@ -61,7 +60,7 @@ struct frame {
     uint8_t xstate[FROZEN_XSTATE] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
-static struct frame frames[THREADS_MAX];
+static struct frame frames[FROZEN_THREADS_MAX];
 static long opened[FILES_MAX];
 static uint8_t own_stack[16384] __attribute__((aligned(64), used));
 
@@ -97,7 +96,7 @@ void *memcpy(void *restrict to, const void *restrict from, size_t length)
 
 static const struct frozen *map_tables(void)
 {
-    struct frozen head;
+    struct frozen head = {0};
     long got = CALL_4(pread64, FROZEN_SELF, &head, sizeof head, 0);
     if (got != sizeof head || head.magic != FROZEN_MAGIC || head.tables_length > TABLES_MAX)
         fail("it is none");
@@ -124,13 +123,11 @@ static void open_files(const struct frozen *frozen)
     if (frozen->file_count > FILES_MAX)
         fail("too many libraries");
     for (uint64_t i = 0; i < frozen->file_count; i++) {
-        struct stat status;
+        struct stat status = {0};
         opened[i] = CALL_4(openat, AT_FDCWD, name_at(frozen, files[i].name), O_RDONLY, 0);
         must(opened[i], "a library is gone");
         must(CALL_2(fstat, opened[i], &status), "a library cannot be looked at");
-        if (status.st_ino != files[i].inode || (uint64_t)status.st_size != files[i].size ||
-            (uint64_t)status.st_mtim.tv_sec != files[i].changed_s ||
-            (uint64_t)status.st_mtim.tv_nsec != files[i].changed_ns)
+        if (!frozen_is_file(&files[i], &status))
             fail("a library has changed");
     }
 }
@@ -327,7 +324,7 @@ static void start_threads(const struct frozen *frozen)
     static uint8_t stack[256] __attribute__((aligned(64)));
     const struct frozen_thread *threads = table(frozen, frozen->threads);
     long number = 1;
-    if (frozen->thread_count > THREADS_MAX || threads[0].number != 1)
+    if (frozen->thread_count > FROZEN_THREADS_MAX || threads[0].number != 1)
         fail("it has other threads");
     for (uint64_t i = 0; i < frozen->thread_count; i++) {
         fill_frame(&threads[i], &frames[i]);
@@ -411,3 +408,13 @@ __asm__(".globl _start\n"
         "mov %rsp, %rdi\n\t"
         "lea own_stack+16384(%rip), %rsp\n\t"
         "call thaw\n");
+
+#else
+
+/* Machines are frozen on x86-64 only. */
+void _start(void);
+void _start(void)
+{
+}
+
+#endif
