@@ -48,7 +48,7 @@ static void add(char ***argv, const char *option, const char *format, ...)
 static void add_processor(char ***argv, const struct machine_spec *spec, const char *accelerator)
 {
     bool kvm = strcmp(accelerator, "kvm") == 0;
-    add(argv, "-accel", "%s", kvm ? "kvm" : "tcg,thread=multi,tb-size=128");
+    add(argv, "-accel", "%s", kvm ? "kvm" : "tcg,thread=multi,tb-size=192");
     /* Emulated wide vectors cost more than they bring: tcg gets the plain 64-bit baseline that
      * today's binary packages are compiled for. */
     add(argv, "-cpu", "%s", kvm ? "host" : "Nehalem-v1,+arat");

@@ -109,14 +109,19 @@ static int move(const char *from, const char *name, const char *to, const char *
     return rename(source, target) == 0 ? 0 : error_errno(err, errno, "cannot make %s", target);
 }
 
-/* Machines are started then as they always are. */
-static int refuse(const char *folder, const struct error *reason, struct error *err)
+/* Machines are started then as they always are. Whether it can be done is found out once, but for
+ * want of space, which may pass. */
+static void do_without(const char *folder, const struct error *reason)
 {
+    struct error ignored;
     cleanup_free char *path = xasprintf("%s/" TEMPLATE_FROZEN, folder);
-    log_warn("machines start slowly here: %s", reason->message);
+    log_warn("machines start slowly: %s", reason->message);
     unlink(path);
+    if (reason->code == ERROR_NO_SPACE)
+        return;
     cleanup_fd int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    return to < 0 ? error_errno(err, errno, "cannot create %s", path) : frozen_refuse(to, err);
+    if (to < 0 || frozen_refuse(to, &ignored) < 0)
+        log_warn("cannot write %s", path);
 }
 
 int template_freeze(const struct template *template, const struct machine_spec *spec,
@@ -126,7 +131,7 @@ int template_freeze(const struct template *template, const struct machine_spec *
     int lock = home_workspace(&work, err);
     if (lock < 0)
         return lock;
-    progress_begin("Warming it up");
+    progress_begin("Warming up a template (%u CPU, %u MB)", spec->cpus, spec->memory_mb);
     int result = make(template, spec, work, err);
     progress_end(result == 0);
     if (result == 0)
@@ -134,8 +139,9 @@ int template_freeze(const struct template *template, const struct machine_spec *
     if (result == 0)
         result = move(work, TEMPLATE_FROZEN, template->folder, TEMPLATE_FROZEN, err);
     home_workspace_end(work, lock);
-    if (result == 0 || err->code == ERROR_CANCELLED || err->code == ERROR_NO_SPACE)
-        return result;
-    struct error reason = *err;
-    return refuse(template->folder, &reason, err);
+    if (result < 0 && err->code != ERROR_CANCELLED) {
+        do_without(template->folder, err);
+        result = 0;
+    }
+    return result;
 }

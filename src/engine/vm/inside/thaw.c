@@ -300,8 +300,9 @@ static long start_thread(const struct frozen_thread *thread, struct frame *frame
 {
     long number = SYS_clone;
     long flags = LIKE_A_THREAD | CLONE_SETTLS | CLONE_CHILD_CLEARTID;
-    register uint64_t r10 __asm__("r10") = thread->number_at;
-    register uint64_t r8 __asm__("r8") = thread->fs_base;
+    uint64_t number_at = thread->number_at, storage = thread->fs_base;
+    register uint64_t r10 __asm__("r10") = number_at;
+    register uint64_t r8 __asm__("r8") = storage;
     register const struct frozen_thread *r12 __asm__("r12") = thread;
     register struct frame *r13 __asm__("r13") = frame;
     __asm__ volatile("syscall\n\t"
