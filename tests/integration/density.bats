@@ -24,7 +24,7 @@ kilobytes_of() {
 }
 
 @test "QEMU loads no large library that it never uses" {
-    [ -n "$(grep -E '/capstone.so|/frozen' "/proc/$QEMU/maps")" ]
+    grep -qE '/capstone.so|/frozen' "/proc/$QEMU/maps"
     assert_equal "$(grep -cE 'libcapstone|libpmem|libcrypto' "/proc/$QEMU/maps")" 0
 }
 
