@@ -84,6 +84,18 @@ static int describe(struct freezing *f, struct error *err)
     return result < 0 ? result : write_tables(f, err);
 }
 
+static int find_memory(struct freezing *f, struct error *err)
+{
+    struct stat status;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", f->files->memory);
+    if (fstat(f->files->memory, &status) < 0 ||
+        readlink(path, f->memory_name, sizeof f->memory_name - 1) < 0)
+        return error_errno(err, errno, "cannot look at the memory of a machine");
+    f->memory_inode = status.st_ino;
+    return 0;
+}
+
 int freeze(pid_t process, const struct freeze_files *files, int to, struct error *err)
 {
     struct freezing *f = xcalloc(1, sizeof *f);
@@ -92,8 +104,8 @@ int freeze(pid_t process, const struct freeze_files *files, int to, struct error
     f->mem = freeze_open(f, "mem", O_RDONLY, err);
     f->pagemap = f->mem < 0 ? -1 : freeze_open(f, "pagemap", O_RDONLY, err);
     int result = f->pagemap < 0 ? -1 : 0;
-    if (result == 0 && fstat(files->memory, &f->memory) < 0)
-        result = error_errno(err, errno, "cannot look at the memory of a machine");
+    if (result == 0)
+        result = find_memory(f, err);
     if (result == 0)
         result = freeze_hold(f, err);
     if (result == 0)

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "engine/vm/freeze.h"
@@ -14,7 +13,8 @@
 struct freezing {
     pid_t process;
     const struct freeze_files *files;
-    struct stat memory;
+    uint64_t memory_inode;
+    char memory_name[4096];
     pid_t threads[FROZEN_THREADS_MAX]; /* that are held */
     size_t thread_count;
     struct frozen head;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "engine/vm/freeze_internal.h"
@@ -20,7 +19,6 @@
 
 struct area {
     uint64_t begin, end, offset, inode;
-    unsigned major, minor;
     char rights[8];
     char name[4096];
 };
@@ -41,25 +39,38 @@ static void add_mapping(struct freezing *f, const struct area *area, uint64_t be
     f->head.mapping_count++;
 }
 
-/* A file that has this name for us too. Others, of its own root, are written down whole. */
+/* Files are noted for as long as they are the same, whether they are mapped or not. */
+static int32_t note_file(struct freezing *f, const char *name, const struct stat *status)
+{
+    const struct frozen_file *files = (const struct frozen_file *)buf_data(&f->file_table);
+    for (uint64_t i = 0; i < f->head.file_count; i++) {
+        if (strcmp((const char *)buf_data(&f->names) + files[i].name, name) == 0)
+            return (int32_t)i;
+    }
+    const struct frozen_file file = {.inode = status->st_ino,
+                                     .size = (uint64_t)status->st_size,
+                                     .changed_s = (uint64_t)status->st_mtim.tv_sec,
+                                     .changed_ns = (uint64_t)status->st_mtim.tv_nsec,
+                                     .name = freeze_add_name(f, name)};
+    buf_append(&f->file_table, &file, sizeof file);
+    return (int32_t)f->head.file_count++;
+}
+
+/* What is mapped from a file that is another one by its name (of its own root, or on a file system
+ * that lies over others) is written down whole. */
 static int32_t find_file(struct freezing *f, const struct area *area)
 {
     struct stat status;
-    if (stat(area->name, &status) < 0 || status.st_ino != area->inode)
+    if (stat(area->name, &status) < 0)
         return FROZEN_OF_NOTHING;
-    const struct frozen_file *files = (const struct frozen_file *)buf_data(&f->file_table);
-    for (uint64_t i = 0; i < f->head.file_count; i++) {
-        if (files[i].inode == area->inode && files[i].device == status.st_dev)
-            return (int32_t)i;
-    }
-    const struct frozen_file file = {.device = status.st_dev,
-                                     .inode = status.st_ino,
-                                     .size = (uint64_t)status.st_size,
-                                     .changed_s = (uint64_t)status.st_mtim.tv_sec,
-                                     .changed_ns = (uint64_t)status.st_mtim.tv_nsec,
-                                     .name = freeze_add_name(f, area->name)};
-    buf_append(&f->file_table, &file, sizeof file);
-    return (int32_t)f->head.file_count++;
+    int32_t file = note_file(f, area->name, &status);
+    return status.st_ino == area->inode ? file : FROZEN_OF_NOTHING;
+}
+
+/* Device numbers are not the same everywhere on some file systems. */
+static bool is_memory(const struct freezing *f, const struct area *area)
+{
+    return area->inode == f->memory_inode && strcmp(area->name, f->memory_name) == 0;
 }
 
 static bool is_zero(const uint8_t *bytes)
@@ -150,11 +161,9 @@ static int describe_area(struct freezing *f, const struct area *area, struct err
         return error_set(err, ERROR_MISSING, "it lies where thawing needs room");
     if (area->rights[3] != 'p')
         return error_set(err, ERROR_MISSING, "it shares memory: %s", area->name);
-    bool is_memory =
-        area->inode == f->memory.st_ino && makedev(area->major, area->minor) == f->memory.st_dev;
-    int32_t source = is_memory     ? FROZEN_OF_MEMORY
-                     : area->inode ? find_file(f, area)
-                                   : FROZEN_OF_NOTHING;
+    int32_t source = is_memory(f, area) ? FROZEN_OF_MEMORY
+                     : area->inode      ? find_file(f, area)
+                                        : FROZEN_OF_NOTHING;
     uint64_t begin = area->begin;
     if (strcmp(area->name, "[stack]") == 0 && begin - below > 2 * STACK_ROOM)
         begin -= STACK_ROOM;
@@ -172,9 +181,8 @@ int freeze_memory(struct freezing *f, struct error *err)
     char *rest = result == 0 ? (char *)(uintptr_t)buf_text(&maps) : NULL;
     for (char *line; result == 0 && (line = strsep(&rest, "\n")) && *line;) {
         struct area area = {0};
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %4095[^\n]",
-                   &area.begin, &area.end, area.rights, &area.offset, &area.major, &area.minor,
-                   &area.inode, area.name) < 7)
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %" SCNu64 " %4095[^\n]",
+                   &area.begin, &area.end, area.rights, &area.offset, &area.inode, area.name) < 5)
             return error_set(err, ERROR_IO, "cannot read its mappings");
         result = describe_area(f, &area, err);
     }

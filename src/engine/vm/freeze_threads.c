@@ -22,14 +22,22 @@ static int by_number(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
+static bool await_stop(pid_t thread)
+{
+    int status = 0;
+    pid_t ended;
+    do
+        ended = waitpid(thread, &status, __WALL);
+    while (ended < 0 && errno == EINTR);
+    return ended == thread && WIFSTOPPED(status);
+}
+
 static int hold_thread(struct freezing *f, pid_t thread, struct error *err)
 {
-    int status;
     if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) < 0)
         return error_errno(err, errno, "cannot hold a thread");
     f->threads[f->thread_count++] = thread;
-    if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) < 0 ||
-        waitpid(thread, &status, __WALL) != thread || !WIFSTOPPED(status))
+    if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) < 0 || !await_stop(thread))
         return error_errno(err, errno, "cannot stop a thread");
     return 0;
 }

@@ -43,7 +43,7 @@ enum frozen_given {
 
 /* A file of the host that is mapped, such as a library; it must be the same one still. */
 struct frozen_file {
-    uint64_t device, inode, size, changed_s, changed_ns;
+    uint64_t inode, size, changed_s, changed_ns;
     uint64_t name; /* offset in names */
 };
 

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +14,7 @@
 #include "engine/vm/frozen.h"
 #include "engine/vm/host.h"
 #include "engine/vm/pages.h"
+#include "engine/vm/qemu_command.h"
 #include "engine/vm/save.h"
 
 #define ANSWER_MS 20000
@@ -24,148 +24,20 @@
 #define QEMU_THREADS 256
 /* …and beside its processors: disk, agent's port and folders have threads of their own. */
 #define SPARE_PERCENT 50
-/* Names under which QEMU opens what it is given; see confine.h. */
-#define MEMORY_NAME "/memory"
-#define KVM_NAME "/dev/kvm"
 
-/* Numbers of the descriptors inside, in the order they are handed over. */
-enum { FD_QMP = CONFINE_FIRST_FD, FD_AGENT, FD_IMAGE, FD_DISK, FD_OVERLAY, FD_STATE, FD_KEPT };
+/* Of its two sockets and of the pipe for what it complains about: ours, and QEMU's. */
+struct ends {
+    int qmp[2], agent[2], words[2];
+};
 
-static void add(char ***argv, const char *option, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void add(char ***argv, const char *option, const char *format, ...)
+static int make_ends(struct ends *ends, struct error *err)
 {
-    strv_append(argv, xstrdup(option));
-    if (!format)
-        return;
-    va_list args;
-    va_start(args, format);
-    strv_append(argv, xvasprintf(format, args));
-    va_end(args);
-}
-
-static void add_processor(char ***argv, const struct machine_spec *spec, const char *accelerator)
-{
-    bool kvm = strcmp(accelerator, "kvm") == 0;
-    add(argv, "-accel", "%s", kvm ? "kvm" : "tcg,thread=multi,tb-size=192");
-    /* Emulated wide vectors cost more than they bring: tcg gets the plain 64-bit baseline that
-     * today's binary packages are compiled for. */
-    add(argv, "-cpu", "%s", kvm ? "host" : "Nehalem-v1,+arat");
-    add(argv, "-smp", "%u", spec->cpus);
-}
-
-static void add_memory(char ***argv, const struct machine_spec *spec, bool clone)
-{
-    add(argv, "-m", "%uM", spec->memory_mb);
-    add(argv, "-object", "memory-backend-file,id=memory,size=%uM,mem-path=" MEMORY_NAME ",share=%s",
-        spec->memory_mb, clone ? "off" : "on");
-    add(argv, "-machine",
-        "microvm,memory-backend=memory,x-option-roms=off,auto-kernel-cmdline=off,rtc=on,"
-        "ioapic2=off,pit=off");
-}
-
-/*
- * A clone's hardware must be the template's: same devices, same order. The shared folders are one
- * device whatever their number, because each is a folder of one exported tree.
- */
-static void add_devices(char ***argv, const struct machine_spec *spec,
-                        const struct qemu_files *files)
-{
-    bool clone = files->overlay >= 0;
-    add(argv, "-add-fd", "fd=%d,set=1", FD_IMAGE);
-    add(argv, "-add-fd", "fd=%d,set=2", FD_DISK);
-    add(argv, "-blockdev",
-        "driver=raw,node-name=image,read-only=on,file.driver=file,file.filename=/dev/fdset/1,"
-        "file.locking=off");
-    add(argv, "-blockdev",
-        "driver=raw,node-name=disk,read-only=%s,file.driver=file,file.filename=/dev/fdset/2,"
-        "file.locking=off",
-        clone ? "on" : "off");
-    if (clone) {
-        add(argv, "-add-fd", "fd=%d,set=3", FD_OVERLAY);
-        add(argv, "-blockdev",
-            "driver=qcow2,node-name=overlay,backing=disk,file.driver=file,"
-            "file.filename=/dev/fdset/3,file.locking=off");
-    }
-    /* The disk that outlives a machine, or nothing of the same size. */
-    if (clone && files->kept >= 0) {
-        add(argv, "-add-fd", "fd=%d,set=4", FD_KEPT);
-        add(argv, "-blockdev",
-            "driver=raw,node-name=kept,file.driver=file,file.filename=/dev/fdset/4,"
-            "file.locking=off");
-    } else {
-        add(argv, "-blockdev", "driver=null-co,node-name=kept,read-zeroes=on,size=%llu",
-            (unsigned long long)spec->disk_mb << 20);
-    }
-    add(argv, "-device", "virtio-blk-device,drive=image");
-    add(argv, "-device", "virtio-blk-device,drive=%s", clone ? "overlay" : "disk");
-    add(argv, "-device", "virtio-blk-device,drive=kept");
-    add(argv, "-chardev", "socket,id=agent,fd=%d", FD_AGENT);
-    add(argv, "-device", "virtio-serial-device,max_ports=2");
-    add(argv, "-device", "virtserialport,chardev=agent,name=msb.agent");
-    add(argv, "-fsdev",
-        "local,id=volumes,path=" CONFINE_VOLUMES ",security_model=none,multidevs=remap");
-    add(argv, "-device", "virtio-9p-device,fsdev=volumes,mount_tag=msb-volumes");
-    add(argv, "-chardev", "ringbuf,id=console,size=16384");
-    add(argv, "-serial", "chardev:console");
-}
-
-/*
- * Without the counter's rate (added below) the kernel measures it against a timer, which hangs on a
- * busy host. Mitigations and hardening protect the kernel from its programs; here both belong to
- * the guest. Huge pages are made by copying, which would undo what clones share.
- */
-#define KERNEL_SETTINGS                                                                            \
-    "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t tsc=reliable mitigations=off "               \
-    "random.trust_cpu=on cgroup_no_v1=all audit=0 psi=0 lsm=landlock init_on_alloc=0 "             \
-    "hardened_usercopy=off nowatchdog noautogroup cryptomgr.notests transparent_hugepage=madvise " \
-    "initcall_blacklist=load_system_certificate_list,init_kprobe_trace"
-
-static void add_kernel(char ***argv, const struct qemu_files *files)
-{
-    add(argv, "-kernel", "%s", files->kernel);
-    add(argv, "-initrd", "%s", files->initramfs);
-    add(argv, "-append", KERNEL_SETTINGS " tsc_early_khz=%lu", host_counter_khz());
-}
-
-static char **command_line(const struct machine_spec *spec, const char *program,
-                           const char *accelerator, const struct qemu_files *files)
-{
-    bool clone = files->overlay >= 0;
-    char **argv = NULL;
-    strv_append(&argv, xstrdup(program));
-    add(&argv, "-nodefaults", NULL);
-    add(&argv, "-no-user-config", NULL);
-    add(&argv, "-no-reboot", NULL);
-    add(&argv, "-display", "none");
-    /* Without a clock chip the kernel looks for one for two seconds. It shows a time long ago, see
-     * template_build.c. */
-    add(&argv, "-rtc", "base=2000-01-01");
-    add(&argv, "-sandbox",
-        "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
-    add_processor(&argv, spec, accelerator);
-    add_memory(&argv, spec, clone);
-    add(&argv, "-chardev", "socket,id=qmp,fd=%d", FD_QMP);
-    add(&argv, "-mon", "chardev=qmp,mode=control");
-    add_devices(&argv, spec, files);
-    if (clone)
-        add(&argv, "-incoming", "defer");
-    /* What vm_save has QEMU write begins without a description of the machine. */
-    if (clone && files->pages >= 0)
-        add(&argv, "-global", "migration.send-configuration=off");
-    if (!clone)
-        add_kernel(&argv, files);
-    return argv;
-}
-
-void qemu_describe(const struct machine_spec *spec, const char *accelerator, struct buf *out)
-{
-    const struct qemu_files clone = {.pages = -1, .kept = -1};
-    cleanup_strv char **argv = command_line(spec, "qemu", accelerator, &clone);
-    for (size_t i = 0; argv[i]; i++)
-        buf_printf(out, "%s\n", argv[i]);
-    buf_append_text(out, KERNEL_SETTINGS "\n");
+    *ends = (struct ends){.qmp = {-1, -1}, .agent = {-1, -1}, .words = {-1, -1}};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends->qmp) < 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends->agent) < 0 ||
+        pipe2(ends->words, O_CLOEXEC | O_NONBLOCK) < 0)
+        return error_errno(err, errno, "cannot make a socket pair");
+    return 0;
 }
 
 static char *find_program(struct error *err)
@@ -179,18 +51,18 @@ static char *find_program(struct error *err)
 }
 
 static int start_process(const struct machine_spec *spec, const char *accelerator,
-                         const struct qemu_files *files, const char *folder, int qmp, int agent,
-                         int errors, struct machine *machine, struct error *err)
+                         const struct qemu_files *files, const char *folder,
+                         const struct ends *ends, struct machine *machine, struct error *err)
 {
     cleanup_free char *program = find_program(err);
     if (!program)
         return -1;
-    cleanup_fd int kvm = strcmp(accelerator, "kvm") == 0 ? open(KVM_NAME, O_RDWR | O_CLOEXEC) : -1;
-    const struct confined_open opens[] = {{MEMORY_NAME, files->memory}, {KVM_NAME, kvm}};
-    const int fds[] = {qmp,          agent,      files->image, files->disk, files->overlay,
-                       files->state, files->kept};
+    cleanup_fd int kvm = strcmp(accelerator, "kvm") == 0 ? open(QEMU_KVM, O_RDWR | O_CLOEXEC) : -1;
+    const struct confined_open opens[] = {{QEMU_MEMORY, files->memory}, {QEMU_KVM, kvm}};
+    const int fds[] = {ends->qmp[1],   ends->agent[1], files->image, files->disk,
+                       files->overlay, files->state,   files->kept};
     const char *shown[] = {files->kernel, files->initramfs, NULL};
-    cleanup_strv char **argv = command_line(spec, program, accelerator, files);
+    cleanup_strv char **argv = qemu_command(spec, program, accelerator, files);
     const struct confinement confinement = {
         .argv = argv,
         .fds = fds,
@@ -204,15 +76,15 @@ static int start_process(const struct machine_spec *spec, const char *accelerato
         .volume_count = spec->volume_count,
         .folder = folder,
         .cgroup = &machine->cgroup,
-        .stderr_fd = errors,
+        .stderr_fd = ends->words[1],
     };
     return confine_start(&confinement, &machine->process, &machine->exit, err);
 }
 
 /* The command line is for whoever looks at the host's processes. */
 static int thaw_process(const struct machine_spec *spec, const char *accelerator,
-                        const struct qemu_files *files, int frozen, const char *folder, int qmp,
-                        int agent, int errors, struct machine *machine, struct error *err)
+                        const struct qemu_files *files, int frozen, const char *folder,
+                        const struct ends *ends, struct machine *machine, struct error *err)
 {
     int ready[2];
     cleanup_free char *program = find_program(err);
@@ -220,13 +92,13 @@ static int thaw_process(const struct machine_spec *spec, const char *accelerator
         return -1;
     if (pipe2(ready, O_CLOEXEC) < 0)
         return error_errno(err, errno, "cannot make a pipe");
-    const int fds[] = {qmp,         agent,         files->image, files->disk, files->overlay,
-                       files->kept, files->memory, frozen,       ready[1]};
+    const int fds[] = {ends->qmp[1], ends->agent[1], files->image, files->disk, files->overlay,
+                       files->kept,  files->memory,  frozen,       ready[1]};
     _Static_assert(sizeof fds / sizeof fds[0] == FROZEN_GIVEN_END - CONFINE_FIRST_FD &&
                        FROZEN_QMP == CONFINE_FIRST_FD,
                    "in the order of enum frozen_given");
     const char *shown[] = {NULL};
-    cleanup_strv char **argv = command_line(spec, program, accelerator, files);
+    cleanup_strv char **argv = qemu_command(spec, program, accelerator, files);
     const struct confinement confinement = {
         .argv = argv,
         .is_frozen = true,
@@ -237,7 +109,7 @@ static int thaw_process(const struct machine_spec *spec, const char *accelerator
         .volume_count = spec->volume_count,
         .folder = folder,
         .cgroup = &machine->cgroup,
-        .stderr_fd = errors,
+        .stderr_fd = ends->words[1],
     };
     int result = confine_start(&confinement, &machine->process, &machine->exit, err);
     close(ready[1]);
@@ -249,15 +121,6 @@ static int thaw_process(const struct machine_spec *spec, const char *accelerator
         result = error_set(err, ERROR_IO, "a frozen machine could not be thawed");
     close(ready[0]);
     return result < 0 ? -1 : 0;
-}
-
-static int make_pairs(int qmp[2], int agent[2], int words[2], struct error *err)
-{
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, qmp) < 0 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, agent) < 0 ||
-        pipe2(words, O_CLOEXEC | O_NONBLOCK) < 0)
-        return error_errno(err, errno, "cannot make a socket pair");
-    return 0;
 }
 
 static int pause_machine(struct machine *machine, struct error *err)
@@ -303,7 +166,7 @@ static const struct machine_ops ops = {
     .release = release_machine,
 };
 
-_Static_assert(FD_STATE == 8, "the number stands in the text below");
+_Static_assert(QEMU_FD_STATE == 8, "the number stands in the text below");
 #define READ_STATE "{\"uri\":\"fd:8\"}"
 
 /* A clone of a template needs two commands that no option can stand for. */
@@ -346,26 +209,16 @@ static struct vm_machine *make_machine(const struct machine_spec *spec, const ch
     return made;
 }
 
-int qemu_start(const struct machine_spec *spec, const char *accelerator,
-               const struct qemu_files *files, const char *folder, struct vm_machine **machine,
-               struct error *err)
+/* QEMU runs, or does not. */
+static int finish_start(struct vm_machine *made, const struct ends *ends, int result,
+                        struct vm_machine **machine, struct error *err)
 {
-    int qmp[2] = {-1, -1}, agent[2] = {-1, -1}, words[2] = {-1, -1};
-    struct vm_machine *made = make_machine(spec, accelerator);
     struct machine *base = &made->base;
-    int result = make_pairs(qmp, agent, words, err);
-    if (result == 0)
-        result = qmp_open(&made->qmp, qmp[0], first_commands(files), err);
-    if (result == 0)
-        result =
-            start_process(spec, accelerator, files, folder, qmp[1], agent[1], words[1], base, err);
-    fd_close(qmp[1]);
-    fd_close(agent[1]);
-    fd_close(words[1]);
-    base->agent = agent[0];
-    base->words = words[0];
-    if (result == 0 && files->pages >= 0)
-        result = fill_memory(made, files, spec->memory_mb, err);
+    fd_close(ends->qmp[1]);
+    fd_close(ends->agent[1]);
+    fd_close(ends->words[1]);
+    base->agent = ends->agent[0];
+    base->words = ends->words[0];
     if (result < 0) {
         machine_explain(base, err);
         machine_free(base);
@@ -375,30 +228,33 @@ int qemu_start(const struct machine_spec *spec, const char *accelerator,
     return 0;
 }
 
+int qemu_start(const struct machine_spec *spec, const char *accelerator,
+               const struct qemu_files *files, const char *folder, struct vm_machine **machine,
+               struct error *err)
+{
+    struct ends ends;
+    struct vm_machine *made = make_machine(spec, accelerator);
+    int result = make_ends(&ends, err);
+    if (result == 0)
+        result = qmp_open(&made->qmp, ends.qmp[0], first_commands(files), err);
+    if (result == 0)
+        result = start_process(spec, accelerator, files, folder, &ends, &made->base, err);
+    if (result == 0 && files->pages >= 0)
+        result = fill_memory(made, files, spec->memory_mb, err);
+    return finish_start(made, &ends, result, machine, err);
+}
+
 int qemu_thaw(const struct machine_spec *spec, const char *accelerator,
               const struct qemu_files *files, int frozen, const char *folder,
               struct vm_machine **machine, struct error *err)
 {
-    int qmp[2] = {-1, -1}, agent[2] = {-1, -1}, words[2] = {-1, -1};
+    struct ends ends;
     struct vm_machine *made = make_machine(spec, accelerator);
-    struct machine *base = &made->base;
-    int result = make_pairs(qmp, agent, words, err);
-    qmp_continue(&made->qmp, qmp[0]);
+    int result = make_ends(&ends, err);
+    qmp_continue(&made->qmp, ends.qmp[0]);
     if (result == 0)
         result = qmp_send(&made->qmp, "cont", NULL, -1, err);
     if (result == 0)
-        result = thaw_process(spec, accelerator, files, frozen, folder, qmp[1], agent[1], words[1],
-                              base, err);
-    fd_close(qmp[1]);
-    fd_close(agent[1]);
-    fd_close(words[1]);
-    base->agent = agent[0];
-    base->words = words[0];
-    if (result < 0) {
-        machine_explain(base, err);
-        machine_free(base);
-        return -1;
-    }
-    *machine = made;
-    return 0;
+        result = thaw_process(spec, accelerator, files, frozen, folder, &ends, &made->base, err);
+    return finish_start(made, &ends, result, machine, err);
 }

@@ -28,10 +28,6 @@ struct qemu_files {
     const char *initramfs;
 };
 
-/* Everything about the machine's hardware and kernel settings that a clone must share with its
- * template, as text. */
-void qemu_describe(const struct machine_spec *spec, const char *accelerator, struct buf *out);
-
 /*
  * Starts QEMU with the machine's hardware. A template (overlay == -1) boots; a clone reads its
  * state and goes on where the template (or the machine that was saved) was. `folder` is an existing

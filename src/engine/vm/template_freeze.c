@@ -109,15 +109,20 @@ static int move(const char *from, const char *name, const char *to, const char *
     return rename(source, target) == 0 ? 0 : error_errno(err, errno, "cannot make %s", target);
 }
 
-/* Machines are started then as they always are. Whether it can be done is found out once, but for
- * want of space, which may pass. */
+/* Another try may go better. */
+static bool may_pass(enum error_code code)
+{
+    return code == ERROR_NO_SPACE || code == ERROR_TIMEOUT || code == ERROR_UNAVAILABLE;
+}
+
+/* Machines are started then as they always are. */
 static void do_without(const char *folder, const struct error *reason)
 {
     struct error ignored;
     cleanup_free char *path = xasprintf("%s/" TEMPLATE_FROZEN, folder);
     log_warn("machines start slowly: %s", reason->message);
     unlink(path);
-    if (reason->code == ERROR_NO_SPACE)
+    if (may_pass(reason->code))
         return;
     cleanup_fd int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (to < 0 || frozen_refuse(to, &ignored) < 0)

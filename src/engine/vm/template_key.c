@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "engine/agent_program.h"
 #include "engine/vm/host.h"
-#include "engine/vm/qemu.h"
+#include "engine/vm/qemu_command.h"
 
 /* Raised when the way templates are made changes. */
 #define LAYOUT 1
