@@ -369,8 +369,9 @@ class Files(Pipes):
         listed = [resource["name"] for resource in first["resources"] + rest["resources"]]
         self.assertEqual(listed, paths)
         self.assertNotIn("nextCursor", rest)
-        wrong = self.client.request("resources/list", {"cursor": "nobody:0"})
-        self.assertEqual(wrong["error"]["code"], -32602)
+        for nonsense in ("nobody", "nobody:", "nobody:x", ":", f"{session}:-1"):
+            wrong = self.client.request("resources/list", {"cursor": nonsense})
+            self.assertEqual(wrong["error"]["code"], -32602)
 
     def test_a_list_that_is_too_long_says_so(self):
         session = session_of(self.python(
@@ -390,7 +391,14 @@ class Files(Pipes):
             if not cursor:
                 break
         self.assertEqual(sorted(found), sorted(f"sandbox://{s}/f.txt" for s in sessions))
-        uri = found[0]
+        # A session that ends between two pages is left out, and the list goes on.
+        first, second, third = sorted([*sessions, session_of(self.python("open('f.txt', 'w').write('1')"))])
+        page = self.client.request("resources/list")["result"]
+        self.assertEqual([resource["uri"] for resource in page["resources"]], [f"sandbox://{first}/f.txt"])
+        self.client.call("sandbox_close_session", session_id=second)
+        page = self.client.request("resources/list", {"cursor": page["nextCursor"]})["result"]
+        self.assertEqual([resource["uri"] for resource in page["resources"]], [f"sandbox://{third}/f.txt"])
+        uri = f"sandbox://{first}/f.txt"
         self.assertEqual(self.client.request("resources/subscribe", {"uri": uri})["result"], {})
         self.python("open('f.txt', 'w').write('22')", session_id=uri.split("/")[2])
         told = [n["params"]["uri"] for n in self.client.notifications

@@ -202,6 +202,12 @@ static json_t *describe(const struct visit *visit, const json_t *record)
                      json_integer_value(json_object_get(record, "size")));
 }
 
+/* The cursor of the next session, for free(); NULL: there is none. */
+static char *behind(const struct visit *visit)
+{
+    return visit->next_session ? xasprintf("%s:0", visit->next_session) : NULL;
+}
+
 static void on_listed(void *context, const struct file_result *result,
                       const struct session_failure *failure)
 {
@@ -213,47 +219,64 @@ static void on_listed(void *context, const struct file_result *result,
         if (resource)
             json_array_append_new(page, resource);
     }
-    cleanup_free char *next = at < count            ? xasprintf("%s:%zu", visit->session, at)
-                              : visit->next_session ? xasprintf("%s:0", visit->next_session)
-                                                    : NULL;
+    cleanup_free char *next = at < count ? xasprintf("%s:%zu", visit->session, at) : behind(visit);
     mcp_succeed_page(leave(visit), "resources", page, next);
 }
 
-/* The session that the cursor names, or the first one, and the one behind it. */
+/* SESSION:OFFSET */
+static bool is_cursor(const char *cursor)
+{
+    const char *offset = strchr(cursor, ':');
+    return offset && offset[1] && offset[1 + strspn(offset + 1, "0123456789")] == '\0';
+}
+
+/* Keeps the first two of them, in the order of their names. */
+static void consider(struct visit *visit, const char *id)
+{
+    if (!visit->session || strcmp(id, visit->session) < 0) {
+        free(visit->next_session);
+        visit->next_session = visit->session;
+        visit->session = xstrdup(id);
+    } else if (!visit->next_session || strcmp(id, visit->next_session) < 0) {
+        free(visit->next_session);
+        visit->next_session = xstrdup(id);
+    }
+}
+
+/* The session that the cursor names, and the one behind it. If it has ended since, the list goes on
+ * with what would come next. */
 static void find_page(struct visit *visit, const char *cursor)
 {
     json_t *list = sessions_list(tools_server(visit->call)->sessions, tools_namespace(visit->call));
     size_t index, length = cursor ? strcspn(cursor, ":") : 0;
+    cleanup_free char *from = xstrndup(cursor ? cursor : "", length);
     json_t *session;
     json_array_foreach(list, index, session)
     {
         const char *id = json_string_value(json_object_get(session, "session_id"));
-        if (!is_alive(visit->call, id))
-            continue;
-        if (visit->session) {
-            visit->next_session = xstrdup(id);
-            break;
-        }
-        if (!cursor || (strlen(id) == length && strncmp(id, cursor, length) == 0))
-            visit->session = xstrdup(id);
+        if (is_alive(visit->call, id) && strcmp(id, from) >= 0)
+            consider(visit, id);
     }
-    visit->offset = cursor && cursor[length] ? strtoul(cursor + length + 1, NULL, 10) : 0;
+    if (cursor && visit->session && strcmp(visit->session, from) == 0)
+        visit->offset = strtoul(cursor + length + 1, NULL, 10);
     json_decref(list);
 }
 
 void resources_list(struct mcp_call *call, const char *cursor)
 {
+    if (cursor && !is_cursor(cursor)) {
+        mcp_fail(call, MCP_INVALID_PARAMS, NULL, "there is no such page");
+        return;
+    }
     struct visit *visit = xcalloc(1, sizeof *visit);
     visit->call = call;
     if (tools_server(call)->sessions)
         find_page(visit, cursor);
     if (visit->session && begin(visit, OP_FILE_LIST, on_listed))
         return;
+    cleanup_free char *next = behind(visit);
     leave(visit);
-    if (cursor)
-        mcp_fail(call, MCP_INVALID_PARAMS, NULL, "there is no such page, or no more");
-    else
-        mcp_succeed_page(call, "resources", json_array(), NULL);
+    mcp_succeed_page(call, "resources", json_array(), next);
 }
 
 /* ---- watching ------------------------------------------------------------------------------- */
