@@ -228,6 +228,9 @@ static void test_processes_become_a_frozen_one(void **state)
     struct error err;
     if (geteuid() != 0)
         skip();
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* what would be frozen is this program, whose memory is not laid out like others' */
+#endif
     give(FROZEN_IMAGE, file_of("image", 4096));
     give(FROZEN_DISK, file_of("disk", 4096));
     give(FROZEN_OVERLAY, file_of("overlay", 4096));
