@@ -21,7 +21,6 @@ in_python() {
     for step in 'image and template' name machine adoption 'first output' stop; do
         grep -qE "^(msb|keeper|sandbox) +$step +[0-9]+$" <<<"$stderr" || { echo "$step: $stderr"; return 1; }
     done
-    # The keeper's first step may begin while msb's last one ends.
     awk '$1 == "altogether" { whole = $2 } $NF ~ /^[0-9]+$/ && $1 != "altogether" { sum += $NF }
         END { exit !(whole > 0 && sum < whole * 1.1 && sum > whole * 0.9) }' <<<"$stderr"
 }
