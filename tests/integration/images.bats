@@ -176,7 +176,7 @@ END
     local file
     file=$(blob_file "$BATS_FILE_TMPDIR/registry" "$(last_layer large)")
     cp "$file" "$BATS_TEST_TMPDIR/right"
-    printf x | dd of="$file" bs=1 seek=1000 conv=notrunc status=none
+    spoil "$file" 1000
     assert_not_pulled large "another digest"
     assert_equal "$(ls "$MSB_HOME/images/partial")" ""
     cp "$BATS_TEST_TMPDIR/right" "$file"

@@ -222,7 +222,7 @@ make_certificates() {
     run interrupt_pull INT
     local part
     part=$(find "$MSB_HOME/images/partial" -size +10M)
-    printf x | dd of="$part" bs=1 seek=5000 conv=notrunc status=none
+    spoil "$part" 5000
     touch "$LOG.go"
     msb pull --quiet "$REGISTRY/stalls/large"
     msb image inspect "$REGISTRY/stalls/large" >/dev/null

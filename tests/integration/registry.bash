@@ -52,6 +52,17 @@ assert_not_pulled() {
     [ "$status" -ne 0 ]
 }
 
+# Changes one byte, whatever it was: spoil FILE OFFSET
+spoil() {
+    python3 -c '
+import sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(int(sys.argv[2]))
+    byte = file.read(1)[0]
+    file.seek(int(sys.argv[2]))
+    file.write(bytes([byte ^ 255]))' "$@"
+}
+
 # Where the registry keeps a blob: blob_file FOLDER DIGEST
 blob_file() {
     local hex=${2#sha256:}
