@@ -13,9 +13,9 @@
 #define NUDGE_NS 3000000
 
 /*
- * One expression goes another way than several lines do. A request
- * may come while a program runs, and code of the kernel that is entered from there is translated
- * once more for that: so some are busy for a while, to be nudged.
+ * One expression goes another way than several lines do. A request may come while a program runs,
+ * and code of the kernel that is entered from there is translated once more for that: so some are
+ * busy for a while, to be nudged, once each.
  */
 static const struct rehearsal {
     const char *language, *code;

@@ -76,6 +76,25 @@ $(date +%Y)"
     is_thawed cold-box
 }
 
+@test "one with other libraries is made anew" {
+    # The size of the first of its files, as if that had been updated since.
+    python3 -c '
+import struct, sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(184)
+    size_at = struct.unpack("<Q", file.read(8))[0] + 8
+    file.seek(size_at)
+    size = struct.unpack("<Q", file.read(8))[0]
+    assert size > 4096, size
+    file.seek(size_at)
+    file.write(struct.pack("<Q", size + 1))' "$TEMPLATE/frozen"
+    local before
+    before=$(stat -c %i "$TEMPLATE/frozen")
+    start_box new-box --memory $SIZE
+    [ "$(stat -c %i "$TEMPLATE/frozen")" != "$before" ]
+    is_thawed new-box
+}
+
 @test "one that was cut is made anew" {
     truncate --size=-4096 "$TEMPLATE/frozen"
     msb stop cold-box >&2

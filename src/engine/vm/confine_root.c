@@ -33,6 +33,12 @@ static int put_file(const char *path, const uint8_t *bytes, size_t size, struct 
                : error_errno(err, errno, "cannot write a file for QEMU");
 }
 
+static int put_libraries(struct error *err)
+{
+    int result = put_file("." CONFINE_CAPSTONE, capstone_begin, EMBED_SIZE(capstone), err);
+    return result < 0 ? result : put_file("." CONFINE_PMEM, pmem_begin, EMBED_SIZE(pmem), err);
+}
+
 static int attach_volume(int tree, size_t index, struct error *err)
 {
     char target[64];
@@ -128,13 +134,9 @@ static int mount_proc(struct error *err)
 static int furnish(const struct confinement *confinement, const struct sight *sights, size_t count,
                    const int *volume_trees, struct error *err)
 {
-    int result = 0;
-    if (confinement->is_frozen)
-        result = put_file("." CONFINE_THAW, thaw_begin, EMBED_SIZE(thaw), err);
-    else
-        result = put_file("." CONFINE_CAPSTONE, capstone_begin, EMBED_SIZE(capstone), err);
-    if (result == 0 && !confinement->is_frozen)
-        result = put_file("." CONFINE_PMEM, pmem_begin, EMBED_SIZE(pmem), err);
+    int result = confinement->is_frozen
+                     ? put_file("." CONFINE_THAW, thaw_begin, EMBED_SIZE(thaw), err)
+                     : put_libraries(err);
     for (size_t i = 0; i < count && result == 0; i++)
         result = sights[i].path ? show(&sights[i], err) : 0;
     if (result == 0 && mkdir("." CONFINE_VOLUMES, 0755) < 0)

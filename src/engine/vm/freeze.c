@@ -10,17 +10,10 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "engine/vm/freeze_internal.h"
+#include "engine/vm/process_memory.h"
 
 /* The tables come first in the file and are known last. */
 #define TABLES_ROOM (4u << 20)
-
-int freeze_open(const struct freezing *f, const char *name, int flags, struct error *err)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)f->process, name);
-    int fd = open(path, flags | O_CLOEXEC);
-    return fd >= 0 ? fd : error_errno(err, errno, "cannot open %s", path);
-}
 
 int freeze_read(const struct freezing *f, const char *name, struct buf *out, struct error *err)
 {
@@ -101,8 +94,8 @@ int freeze(pid_t process, const struct freeze_files *files, int to, struct error
     struct freezing *f = xcalloc(1, sizeof *f);
     *f = (struct freezing){.process = process, .files = files, .to = to, .contents = TABLES_ROOM};
     f->piece = xmalloc(FREEZE_PIECE);
-    f->mem = freeze_open(f, "mem", O_RDONLY, err);
-    f->pagemap = f->mem < 0 ? -1 : freeze_open(f, "pagemap", O_RDONLY, err);
+    f->mem = process_memory_open(process, "mem", O_RDONLY, err);
+    f->pagemap = f->mem < 0 ? -1 : process_memory_open(process, "pagemap", O_RDONLY, err);
     int result = f->pagemap < 0 ? -1 : 0;
     if (result == 0)
         result = find_memory(f, err);

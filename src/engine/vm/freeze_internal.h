@@ -25,8 +25,7 @@ struct freezing {
     uint8_t *piece;
 };
 
-/* Of /proc, of the process. */
-int freeze_open(const struct freezing *f, const char *name, int flags, struct error *err);
+/* A whole file of /proc, of the process. */
 int freeze_read(const struct freezing *f, const char *name, struct buf *out, struct error *err);
 /* Returns where it is among the names. */
 uint64_t freeze_add_name(struct freezing *f, const char *name);

@@ -6,16 +6,12 @@
 #include <unistd.h>
 
 #include "engine/vm/freeze_internal.h"
+#include "engine/vm/process_memory.h"
 
 /* Pages between two that are written down are written too when there are so few. */
 #define GAP 16
 /* Room for the main thread's stack to grow. */
 #define STACK_ROOM (1u << 20)
-
-/* Of an entry of pagemap, see pages.c. */
-#define PRESENT (1ull << 63)
-#define SWAPPED (1ull << 62)
-#define OF_FILE (1ull << 61)
 
 struct area {
     uint64_t begin, end, offset, inode;
@@ -99,7 +95,7 @@ static int write_run(struct freezing *f, const struct area *area, uint64_t begin
 static int is_changed(const struct freezing *f, uint64_t at, uint64_t entry, int32_t source,
                       bool whole, struct error *err)
 {
-    bool own = (entry & SWAPPED) || (entry & (PRESENT | OF_FILE)) == PRESENT;
+    bool own = process_memory_is_own(entry);
     if (!own && !whole)
         return 0;
     if (source != FROZEN_OF_NOTHING)

@@ -11,13 +11,10 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "engine/vm/process_memory.h"
 
 #define PAGE 4096u
 #define PIECE (1u << 20)
-/* Of an entry of pagemap: where the page is, and whether it still belongs to a file. */
-#define PRESENT (1ull << 63)
-#define SWAPPED (1ull << 62)
-#define OF_FILE (1ull << 61)
 
 struct mapping {
     uint64_t address, length, offset;
@@ -48,14 +45,6 @@ static void free_mappings(struct mappings *mappings)
 {
     fd_close(mappings->memory);
     buf_free(&mappings->all);
-}
-
-static int open_of(pid_t process, const char *name, int flags, struct error *err)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)process, name);
-    int fd = open(path, flags | O_CLOEXEC);
-    return fd >= 0 ? fd : error_errno(err, errno, "cannot open %s", path);
 }
 
 struct area {
@@ -132,7 +121,7 @@ static int open_memory(pid_t process, int file, size_t size, int flags, struct m
     *found = (struct mappings){.memory = -1};
     int result = find_mappings(process, file, size, found, err);
     if (result == 0)
-        result = found->memory = open_of(process, "mem", flags, err);
+        result = found->memory = process_memory_open(process, "mem", flags, err);
     if (result < 0)
         free_mappings(found);
     return result < 0 ? result : 0;
@@ -177,11 +166,6 @@ static int save_run(struct saving *saving, uint64_t address, const struct run *r
     return result;
 }
 
-static bool is_own(uint64_t entry)
-{
-    return (entry & SWAPPED) || (entry & (PRESENT | OF_FILE)) == PRESENT;
-}
-
 static int save_mapping(struct saving *saving, const struct mapping *mapping)
 {
     uint64_t entries[4096];
@@ -195,7 +179,7 @@ static int save_mapping(struct saving *saving, const struct mapping *mapping)
             return -1;
         for (size_t i = 0; i < (size_t)got / sizeof entries[0]; i++, done++) {
             uint64_t offset = mapping->offset + done * PAGE;
-            bool own = mapping->is_changed || is_own(entries[i]);
+            bool own = mapping->is_changed || process_memory_is_own(entries[i]);
             if (own && run.length == 0)
                 run.offset = offset;
             if (own)
@@ -215,7 +199,7 @@ int pages_save(pid_t process, int memory, size_t size, int to, struct error *err
     int result = open_memory(process, memory, size, O_RDONLY, &found, err);
     if (result < 0)
         return result;
-    cleanup_fd int pagemap = open_of(process, "pagemap", O_RDONLY, err);
+    cleanup_fd int pagemap = process_memory_open(process, "pagemap", O_RDONLY, err);
     cleanup_free uint8_t *piece = xmalloc(PIECE);
     struct saving saving = {.pagemap = pagemap, .memory = found.memory, .to = to, .piece = piece};
     const struct mapping *end = mappings_end(&found);
