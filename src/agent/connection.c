@@ -17,6 +17,8 @@
 #define RECORDS_MAX (256u * 1024 * 1024)
 /* Short input needs no message of its own in return. */
 #define GRANT_MIN (PROTOCOL_WINDOW / 4)
+/* Edges only: a port without a host reports a hang-up for as long as that lasts. */
+#define WATCHED (EPOLLIN | EPOLLET)
 
 static struct {
     const struct connection_events *events;
@@ -211,8 +213,7 @@ void connection_open(int fd, bool keeps, const struct connection_events *events)
     connection.keeps = keeps;
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
-    /* Edges only: a port without a host reports a hang-up for as long as that lasts. */
-    loop_watch_start(&connection.watch, fd, EPOLLIN | EPOLLOUT | EPOLLET, on_ready, NULL);
+    loop_watch_start(&connection.watch, fd, WATCHED, on_ready, NULL);
 }
 
 void connection_hello(void)
@@ -247,18 +248,24 @@ static size_t writable(void)
     return connection.holder ? connection.may_write : buf_length(&connection.out);
 }
 
+/* False when there is nobody to write to. */
 static bool write_queue(void)
 {
+    ssize_t put = 0;
     while (writable() > 0 && !connection.closed) {
-        ssize_t put = write(connection.watch.fd, buf_data(&connection.out), writable());
+        put = write(connection.watch.fd, buf_data(&connection.out), writable());
         if (put < 0 && errno == EINTR)
             continue;
+        if (put < 0 && errno != EAGAIN && !connection.keeps)
+            return false;
         if (put < 0)
-            return errno == EAGAIN || connection.keeps;
+            break;
         buf_consume(&connection.out, (size_t)put);
         if (connection.holder)
             connection.may_write -= (size_t)put;
     }
+    if (!connection.closed)
+        loop_watch_change(&connection.watch, put < 0 ? WATCHED | EPOLLOUT : WATCHED);
     return true;
 }
 

@@ -16,6 +16,7 @@
 
 #define GRACE_MS 2000
 #define AGAIN_MS 300
+#define NOTICE_MS 20
 
 static void forget_process(struct interpreter *interpreter)
 {
@@ -79,8 +80,8 @@ static void conclude(void *owner)
     }
     set_stream(interpreter, NULL);
     interpreter->phase = INTERPRETER_IDLE;
-    /* Not now: whoever waits for the answer comes first. */
-    loop_timer_start(&interpreter->notice, 1, note_earlier, interpreter);
+    /* Not now: whoever waits for the answer comes first, and so does a call that follows soon. */
+    loop_timer_start(&interpreter->notice, NOTICE_MS, note_earlier, interpreter);
     interpreter->events->done(interpreter->owner, interpreter->exit_code);
 }
 

@@ -90,6 +90,11 @@ int machine_pause(struct machine *machine, struct error *err)
     return machine->ops->pause(machine, err);
 }
 
+int machine_poise(struct machine *machine, struct error *err)
+{
+    return machine->ops->poise ? machine->ops->poise(machine, err) : 0;
+}
+
 int machine_wake(struct machine *machine, struct error *err)
 {
     return machine->ops->resume(machine, err);

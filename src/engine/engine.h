@@ -93,7 +93,9 @@ struct machine_usage machine_usage(const struct machine *machine);
 
 int machine_pause(struct machine *machine, struct error *err);
 int machine_resume(struct machine *machine, struct error *err);
-/* The same without waiting for it. If it does not go on, machine_explain knows why. */
+/* Of a paused one of which nothing is asked before it is woken: makes that quicker. */
+int machine_poise(struct machine *machine, struct error *err);
+/* Resumes it without waiting for that. If it does not go on, machine_explain knows why. */
 int machine_wake(struct machine *machine, struct error *err);
 /*
  * Writes a running machine down into an existing, empty folder, from which others start with

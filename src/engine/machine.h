@@ -6,6 +6,7 @@
 
 struct machine_ops {
     int (*pause)(struct machine *machine, struct error *err);
+    int (*poise)(struct machine *machine, struct error *err); /* NULL: there is nothing to do */
     /* May return before it goes on; then `settle` waits for that. Otherwise there is none. */
     int (*resume)(struct machine *machine, struct error *err);
     int (*settle)(struct machine *machine, struct error *err);

@@ -203,8 +203,8 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
     }
     box->is_ready = !err;
     box->status = outcome->status;
-    note_start(box, err);
     tell(&box->for_start, err);
+    note_start(box, err);
     box->status = NULL;
     if (err)
         client_close(&box->client);

@@ -75,6 +75,8 @@ static int await_start(struct keeper *keeper, struct buf *in, struct error *err)
         return result;
     result = machine_pause(keeper->machine, err);
     if (result == 0)
+        result = machine_poise(keeper->machine, err);
+    if (result == 0)
         result = keeper_hear_owner(keeper, in, -1, err);
     return result < 0 ? result : machine_wake(keeper->machine, err);
 }

@@ -1,7 +1,6 @@
 /* The launcher's own side: the program that the server executes. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -206,9 +205,6 @@ static void tell_counts(struct launcher_process *self)
     self->told = *now;
     struct launcher_notice notice = {.pool = *now};
     fdpass_send(self->socket, &notice, sizeof notice, -1);
-    log_info("pool: %" PRIu64 " in stock, %" PRIu64 " hits, %" PRIu64 " misses, %" PRIu64
-             " made, %" PRIu64 " dropped",
-             now->stock, now->hits, now->misses, now->made, now->dropped);
 }
 
 /* Ends with the server, and what was made ahead with it. */

@@ -246,11 +246,12 @@ int state_connect(const char *namespace, const char *name, struct error *err)
 {
     cleanup_free char *folder = folder_of(namespace, name);
     cleanup_fd int folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    cleanup_fd int fd =
+        folder_fd < 0 ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_un address;
     address_in(folder_fd, &address);
-    if (folder_fd >= 0 && fd >= 0 &&
-        connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && fcntl(fd, F_SETFL, 0) == 0)
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        fcntl(fd, F_SETFL, 0) == 0)
         return steal_fd(&fd);
     /* A keeper that takes no connections for a while has a full queue of them. */
     if (errno == EAGAIN) {

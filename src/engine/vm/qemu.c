@@ -128,6 +128,11 @@ static int pause_machine(struct machine *machine, struct error *err)
     return qmp_command(&((struct vm_machine *)machine)->qmp, "stop", NULL, -1, ANSWER_MS, err);
 }
 
+static int poise_machine(struct machine *machine, struct error *err)
+{
+    return qmp_begin(&((struct vm_machine *)machine)->qmp, "cont", err);
+}
+
 static int resume_machine(struct machine *machine, struct error *err)
 {
     return qmp_send(&((struct vm_machine *)machine)->qmp, "cont", NULL, -1, err);
@@ -159,6 +164,7 @@ static void release_machine(struct machine *machine)
 
 static const struct machine_ops ops = {
     .pause = pause_machine,
+    .poise = poise_machine,
     .resume = resume_machine,
     .settle = settle_machine,
     .save = vm_save,

@@ -75,15 +75,32 @@ int qmp_settle(struct qmp *qmp, int timeout_ms, struct error *err)
     return result;
 }
 
+static int say(struct qmp *qmp, const struct buf *text, int fd, struct error *err)
+{
+    if (fdpass_send(qmp->fd, buf_data(text), buf_length(text), fd) < 0)
+        return error_errno(err, errno, "cannot reach QEMU");
+    return 0;
+}
+
+int qmp_begin(struct qmp *qmp, const char *name, struct error *err)
+{
+    cleanup_buf struct buf text = {0};
+    buf_printf(&text, "{\"execute\":\"%s\"", name);
+    qmp->is_begun = true;
+    return say(qmp, &text, -1, err);
+}
+
 int qmp_send(struct qmp *qmp, const char *name, const char *arguments, int fd, struct error *err)
 {
-    cleanup_buf struct buf line = {0};
-    buf_printf(&line, "{\"execute\":\"%s\"%s%s}\n", name, arguments ? ",\"arguments\":" : "",
-               arguments ? arguments : "");
-    if (fdpass_send(qmp->fd, buf_data(&line), buf_length(&line), fd) < 0)
-        return error_errno(err, errno, "cannot reach QEMU");
+    cleanup_buf struct buf text = {0};
+    if (!qmp->is_begun)
+        buf_printf(&text, "{\"execute\":\"%s\"", name);
+    if (arguments)
+        buf_printf(&text, ",\"arguments\":%s", arguments);
+    buf_append_text(&text, "}\n");
+    qmp->is_begun = false;
     qmp->unanswered++;
-    return 0;
+    return say(qmp, &text, fd, err);
 }
 
 int qmp_command(struct qmp *qmp, const char *name, const char *arguments, int fd, int timeout_ms,

@@ -4,12 +4,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "base/error.h"
 
 struct qmp {
     int fd;
     unsigned unanswered; /* commands issued by qmp_open and qmp_send */
+    bool is_begun;       /* all of a command but its end was said */
     struct buf in;
 };
 
@@ -29,5 +32,8 @@ int qmp_command(struct qmp *qmp, const char *name, const char *arguments, int fd
                 struct error *err);
 /* Only issues it, for qmp_settle to see how that went. */
 int qmp_send(struct qmp *qmp, const char *name, const char *arguments, int fd, struct error *err);
+/* Says all of a command but its end, since QEMU takes a while to read one: byte by byte. The next
+ * qmp_send is to be of the same command, without arguments. */
+int qmp_begin(struct qmp *qmp, const char *name, struct error *err);
 /* Waits for a migration to be completed; needs the events capability. */
 int qmp_wait_migration(struct qmp *qmp, int timeout_ms, struct error *err);
