@@ -3,12 +3,12 @@ import json
 import os
 import re
 import subprocess
-import threading
+import tempfile
 import time
 
 from http_server import MSB, PATIENCE, Connection
 
-NUMBERS = re.compile(r"pool: (\d+) in stock, (\d+) hits, (\d+) misses, (\d+) made, (\d+) dropped")
+NUMBERS = re.compile(r"^msb_pool_(\w+?)(?:_total)? (\d+)$", re.MULTILINE)
 
 # A start may have to build a template, and the host may be busy.
 START_SECONDS = 90
@@ -16,18 +16,13 @@ START_SECONDS = 90
 
 class PoolServer:
     def __init__(self, home, arguments=(), **settings):
-        environment = dict(os.environ, MSB_HOME=home, MSB_LOG="info",
+        environment = dict(os.environ, MSB_HOME=home,
                            **{f"MSB_POOL_{name.upper()}": str(value) for name, value in settings.items()})
         self.home = home
+        self.log = tempfile.TemporaryFile("a+")
         self.process = subprocess.Popen([MSB, "server", "start", "--dev", "--port", "0", *arguments],
-                                        env=environment, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
+                                        env=environment, stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.port = int(self.process.stdout.readline().strip().rpartition(":")[2])
-        self.counts = {"stock": 0, "hits": 0, "misses": 0, "made": 0, "dropped": 0}
-        self.lines = []
-        self.changed = threading.Condition()
-        self.reader = threading.Thread(target=self.read_log, daemon=True)
-        self.reader.start()
         self.connection = self.connect()
 
     def __enter__(self):
@@ -37,25 +32,29 @@ class PoolServer:
         self.connection.close()
         self.process.terminate()
         self.process.wait(PATIENCE)
-        self.reader.join(PATIENCE)
         self.process.stdout.close()
-        self.process.stderr.close()
+        self.log.close()
 
-    def read_log(self):
-        for line in self.process.stderr:
-            found = NUMBERS.search(line)
-            with self.changed:
-                self.lines.append(line)
-                if found:
-                    self.counts = dict(zip(self.counts, map(int, found.groups())))
-                self.changed.notify_all()
+    @property
+    def lines(self):
+        """What it has told so far."""
+        self.log.seek(0)
+        return self.log.readlines()
+
+    @property
+    def counts(self):
+        with Connection(self.port) as connection:
+            connection.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return {name: int(number) for name, number in NUMBERS.findall(connection.answer().body.decode())}
 
     def await_counts(self, is_so, seconds=120):
         """What the pool has, once it is so."""
-        with self.changed:
-            if not self.changed.wait_for(lambda: is_so(self.counts), seconds):
-                raise TimeoutError(f"{self.counts} {''.join(self.lines[-20:])}")
-            return self.counts
+        deadline = time.monotonic() + seconds
+        while not is_so(counts := self.counts):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{counts} {''.join(self.lines[-20:])}")
+            time.sleep(0.02)
+        return counts
 
     def connect(self):
         connection = Connection(self.port)
