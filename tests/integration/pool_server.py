@@ -61,11 +61,15 @@ class PoolServer:
         connection.socket.settimeout(START_SECONDS)
         return connection
 
+    @staticmethod
+    def request(method, **params):
+        """The bytes of one."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        return (b"POST /api/v1/rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
     def send(self, method, connection, **params):
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        connection.send("POST /api/v1/rpc HTTP/1.1\r\nHost: localhost\r\n"
-                        "Content-Type: application/json\r\n"
-                        f"Content-Length: {len(body.encode())}\r\n\r\n{body}")
+        connection.send(self.request(method, **params))
 
     def call(self, method, connection=None, **params):
         connection = connection or self.connection
