@@ -71,7 +71,8 @@ print("ssl", ssl.RAND_bytes(16).hex())
 
 @test "threads may import what was loaded out of sight all at once" {
     run msb exe python -c '
-import threading
+import sys, threading
+sys.setswitchinterval(1e-6)
 names = ("random", "tempfile", "datetime", "decimal", "uuid", "ssl", "asyncio", "pandas", "numpy")
 barrier, failures = threading.Barrier(len(names)), []
 def load(name):
@@ -83,10 +84,20 @@ def load(name):
 threads = [threading.Thread(target=load, args=(name,)) for name in names]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
-import sys, numpy, pandas
+import numpy, pandas
 print(failures, pandas.Series([1, 2]).sum(), sys.modules["numpy"] is pandas.core.series.np)
 '
     assert_equal "$output" "[] 3 True"
+}
+
+@test "what was loaded out of sight is not loaded again because somebody has asked for it" {
+    run msb exe python -c '
+import importlib.util
+loaded = [importlib.util.find_spec(name).name for name in ("pandas", "numpy")]
+import numpy, pandas, sys
+print(loaded, sys.modules["numpy"] is pandas.core.series.np, type(pandas.__spec__.loader).__name__)
+'
+    assert_equal "$output" "['pandas', 'numpy'] True SourceFileLoader"
 }
 
 @test "new processes differ in every source of randomness" {

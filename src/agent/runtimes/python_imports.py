@@ -42,30 +42,39 @@ class Preloaded:
     """
 
     def __init__(self, names, reseed):
-        self.modules = {name: sys.modules.pop(name) for name in names
-                        if getattr(sys.modules[name], "__spec__", None)}
+        self.modules = {name: (module, module.__spec__) for name in names
+                        if getattr(module := sys.modules[name], "__spec__", None)}
+        for name in self.modules:
+            del sys.modules[name]
+        self.shown = set()
         self.reseed = reseed
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name, path=None, target=None):
-        """Several threads may come here at once, for several modules."""
-        hidden = self.modules
-        module = hidden.get(name)
-        if module is None:
+        """
+        Several threads may come here at once, for several modules. A module that another thread puts
+        in sight meanwhile is loaded by the spec that it has then: so that has to be ours.
+        """
+        module, _ = self.modules.get(name, (None, None))
+        if module is None or (name in self.shown and sys.modules.get(name) is not module):
             return None
-        sys.modules.update({other: hidden[other] for other in hidden if other != name})
-        self.modules = {}
-        sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
-        return importlib.machinery.ModuleSpec(name, self, loader_state=(module, module.__spec__))
+        is_first = not self.shown
+        if is_first:
+            others = {other: known[0] for other, known in list(self.modules.items()) if other != name}
+            sys.modules.update(others)
+            self.shown = self.shown | others.keys()
+        module.__spec__ = importlib.machinery.ModuleSpec(name, self, loader_state=is_first)
+        return module.__spec__
 
     def create_module(self, spec):
-        return spec.loader_state[0]
+        return self.modules[spec.name][0]
 
     def exec_module(self, module):
-        spec = module.__spec__.loader_state[1]
-        module.__spec__ = spec
-        module.__loader__ = spec.loader
-        self.reseed(os.urandom(64))
+        is_first = module.__spec__.loader_state
+        module.__spec__ = self.modules.pop(module.__spec__.name)[1]
+        module.__loader__ = module.__spec__.loader
+        if is_first:
+            self.reseed(os.urandom(64))
 
 
 class Pyplot:
