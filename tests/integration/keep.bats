@@ -60,9 +60,12 @@ is_mounted_nowhere() {
 }
 
 @test "a keeper that is killed leaves a disk that can be used" {
+    local keeper
     for i in 1 2 3; do
         keep --detach -- sh -c "echo $i >file$i; sync; (while :; do date >>noise; done) >/dev/null 2>&1 &"
-        kill -9 "$(status_of box keeper_pid)"
+        keeper=$(status_of box keeper_pid)
+        kill -9 "$keeper"
+        within 5 [ ! -e "/proc/$keeper" ]
     done
     assert_equal "$(keep -- sh -c 'cat file1 file2 file3 && echo more >more && echo fine' | tr '\n' ' ')" "1 2 3 fine "
     assert_swept
