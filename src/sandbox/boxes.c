@@ -203,6 +203,7 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
     }
     box->is_ready = !err;
     box->status = outcome->status;
+    /* Whoever waits comes before the log. */
     tell(&box->for_start, err);
     note_start(box, err);
     box->status = NULL;
