@@ -81,6 +81,12 @@ static int parse(struct adoption *adoption, const uint8_t *fields, uint32_t leng
     return result;
 }
 
+static int move_to_kept_disk(struct error *err)
+{
+    int result = boot_move_to_kept_disk(err);
+    return result < 0 ? result : identity_link(err);
+}
+
 static int change_machine(const struct adoption *adoption, struct error *err)
 {
     int result = 0;
@@ -88,9 +94,8 @@ static int change_machine(const struct adoption *adoption, struct error *err)
     if (adoption->realtime_us)
         result = machine_set_clock(adoption->realtime_us, err);
     if (result == 0 && adoption->keeps)
-        result = adoption->rehearsal ? boot_try_kept_disk(err) : boot_move_to_kept_disk(err);
-    if (result == 0 && adoption->keeps)
-        result = identity_link(err);
+        result =
+            adoption->rehearsal ? boot_rehearse(move_to_kept_disk, err) : move_to_kept_disk(err);
     if (result == 0)
         result = identity_set(adoption->name, adoption->hosts, adoption->entropy, err);
     machine_unmount_volumes();

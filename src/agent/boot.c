@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -12,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -31,6 +33,8 @@
 #define FILES_MAX 65536
 /* From <linux/fs.h>, which musl does not bring. */
 #define BLKFLSBUF_REQUEST 0x1261
+#define FIFREEZE_REQUEST _IOWR('X', 119, int)
+#define FITHAW_REQUEST _IOWR('X', 120, int)
 
 struct mount_point {
     const char *source, *target, *type;
@@ -257,6 +261,8 @@ static void settle_in(void)
     loopback_bring_up();
 }
 
+static int kept_disk = -1; /* its root, which has no path any more */
+
 /* It was looked at when the template booted, and was another one then. */
 static void forget_contents(const char *device)
 {
@@ -310,21 +316,42 @@ int boot_move_to_kept_disk(struct error *err)
         result = move_mounts(err);
     if (result < 0)
         return result;
-    if (chdir(STAGE "/root") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+    kept_disk = open(STAGE "/disk", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (kept_disk < 0 || chdir(STAGE "/root") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
         umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
         return error_errno(err, errno, "cannot enter the kept disk");
     return 0;
 }
 
-int boot_try_kept_disk(struct error *err)
+void boot_seal_kept_disk(void)
 {
-    static const char *const mounted[] = {STAGE "/root", STAGE "/disk", STAGE "/lower"};
-    int result = build_kept_root(err);
-    for (size_t i = 0; i < sizeof mounted / sizeof mounted[0]; i++) {
-        if (umount2(mounted[i], 0) < 0 && result == 0)
-            result = error_errno(err, errno, "cannot unmount %s", mounted[i]);
+    if (kept_disk < 0 || ioctl(kept_disk, FIFREEZE_REQUEST, 0) < 0)
+        sync();
+}
+
+static _Noreturn void try_apart(int (*part)(struct error *))
+{
+    struct error err;
+    if (unshare(CLONE_NEWNS) < 0)
+        error_errno(&err, errno, "cannot have mounts of its own");
+    else if (part(&err) == 0) {
+        boot_seal_kept_disk();
+        ioctl(kept_disk, FITHAW_REQUEST, 0);
+        _exit(0);
     }
-    return result;
+    fprintf(stderr, "%s\n", err.message);
+    _exit(1);
+}
+
+int boot_rehearse(int (*part)(struct error *), struct error *err)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        try_apart(part);
+    if (child < 0 || waitpid(child, &status, 0) < 0)
+        return error_errno(err, errno, "cannot rehearse");
+    return status == 0 ? 0 : error_set(err, ERROR_IO, "a rehearsal failed");
 }
 
 int boot_machine(struct error *err)

@@ -13,5 +13,9 @@ int boot_machine(struct error *err);
  * that run already go along, but for their working folders.
  */
 int boot_move_to_kept_disk(struct error *err);
-/* Puts it together for that, and apart again. */
-int boot_try_kept_disk(struct error *err);
+/* Writes everything out. Nothing changes there from now on, whoever still runs, and the disk is as
+ * if it had been unmounted. */
+void boot_seal_kept_disk(void);
+/* Lets another process do a part of it, with mounts of its own: the kernel takes them apart soon
+ * after its end. */
+int boot_rehearse(int (*part)(struct error *), struct error *err);

@@ -85,8 +85,7 @@ static void end_call(struct context *context, struct context_outcome *outcome)
     context->busy = false;
     outcome->count = context->count;
     outcome->lost = context->lost;
-    if (is_code(call))
-        context->lost = false;
+    context->lost &= !is_code(call);
     call->ended(call->owner, outcome);
 }
 

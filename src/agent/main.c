@@ -50,9 +50,9 @@ static int exit_code;
 
 static _Noreturn void leave(void)
 {
-    scope_shutdown();
     if (machine_is_ours())
         machine_power_off();
+    scope_shutdown();
     exit(exit_code);
 }
 
@@ -60,9 +60,10 @@ static void shutdown_open(struct stream *stream, const uint8_t *fields, uint32_t
 {
     (void)fields, (void)length;
     struct outcome done = {0};
-    scope_shutdown();
     if (machine_is_ours())
-        sync();
+        boot_seal_kept_disk();
+    else
+        scope_shutdown();
     stream_end(stream, &done);
     connection_flush_blocking();
     leave();

@@ -51,6 +51,9 @@ struct engine {
     /* Makes whatever has to exist before a start can be quick; shows progress. Does nothing when
      * it exists already; processes that want the same one wait for each other. */
     int (*prepare)(const struct machine_spec *spec, struct error *err);
+    /* After that, for machines that will wait: makes what takes long and saves a little. May be
+     * NULL; does nothing when it is done or under way already. */
+    int (*settle)(const struct machine_spec *spec, struct error *err);
     /* Starts a machine whose files live in `folder`. Needs what prepare makes: ERROR_NOT_FOUND
      * says that it is missing. */
     int (*start)(const struct machine_spec *spec, const char *folder, struct machine **machine,

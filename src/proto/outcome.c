@@ -31,8 +31,7 @@ void outcome_append(struct buf *out, uint32_t stream, const struct outcome *outc
     fields_add_number(&fields, TAG_DURATION_US, outcome->duration_us);
     if (outcome->state_lost)
         fields_add_number(&fields, TAG_STATE_LOST, 1);
-    if (outcome->count)
-        fields_add_number(&fields, TAG_COUNT, outcome->count);
+    fields_add_number(&fields, TAG_COUNT, outcome->count);
     if (outcome->output_bytes)
         fields_add_number(&fields, TAG_OUTPUT_BYTES, outcome->output_bytes);
     if (outcome->killed)

@@ -10,15 +10,11 @@
 #include "sandbox/launch.h"
 #include "sandbox/state.h"
 
-/* What was put off inside is done by then, and what the kernel does every few seconds was done
- * once. What it does after a while without requests comes with the next one. Nobody has to wait for
- * that. */
-#define SETTLE_MS 5500
-#define AGAIN_MS 100
+/* What was put off inside is done by then. */
+#define SETTLE_MS 300
 /* The second time goes ways that only exist after the first. */
-#define ROUNDS 6
+#define ROUNDS 2
 
-/* A name longer than most: writing a shorter one over it is another way to go. */
 static int adopt_as(struct keeper *keeper, const char *name, struct error *err)
 {
     free(keeper->config.name);
@@ -31,12 +27,12 @@ static int adopt_as(struct keeper *keeper, const char *name, struct error *err)
 static int warm(struct keeper *keeper, struct error *err)
 {
     int result = 0;
-    for (int i = 0; result == 0 && i < ROUNDS; i++) {
-        result = adopt_as(keeper, "a-sandbox-that-was-made-ahead", err);
+    for (unsigned i = 0; result == 0 && i < ROUNDS; i++) {
+        result = adopt_as(keeper, rehearsal_name(i), err);
         if (result == 0)
             result = rehearse(machine_agent(keeper->machine), keeper->config.language, err);
     }
-    return result < 0 ? result : adopt_as(keeper, "ahead", err);
+    return result < 0 ? result : adopt_as(keeper, REHEARSAL_NAME_LAST, err);
 }
 
 static int make(struct keeper *keeper, struct error *err)
@@ -50,6 +46,8 @@ static int make(struct keeper *keeper, struct error *err)
         result = keeper_create_files(keeper, err);
     if (result == 0)
         result = launch_prepare(&keeper->config, err);
+    if (result == 0)
+        result = launch_settle(&keeper->config, err);
     if (result == 0)
         result = keeper_start_machine(keeper, err);
     if (result < 0)
@@ -66,11 +64,6 @@ static int make(struct keeper *keeper, struct error *err)
 static int await_start(struct keeper *keeper, struct buf *in, struct error *err)
 {
     int result = keeper_hear_owner(keeper, in, SETTLE_MS, err);
-    if (result == 0 || err->code != ERROR_TIMEOUT)
-        return result;
-    result = keeper_adopt(keeper, err);
-    if (result == 0)
-        result = keeper_hear_owner(keeper, in, AGAIN_MS, err);
     if (result == 0 || err->code != ERROR_TIMEOUT)
         return result;
     result = machine_pause(keeper->machine, err);

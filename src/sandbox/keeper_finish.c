@@ -7,20 +7,23 @@
 /* Less than those wait who stop a sandbox, and kill a keeper that does not answer. */
 #define FINISH_MS 8000
 
+static void on_over(uv_timer_t *timer)
+{
+    struct keeper *keeper = timer->data;
+    keeper_end(keeper, keeper->finish.code, keeper->finish.reason);
+}
+
+/* All is written: what a machine does to switch itself off is for nothing. */
 static void on_frame(struct route *route, const struct frame *frame)
 {
-    (void)route, (void)frame;
+    struct keeper *keeper = route->owner;
+    if (frame->type == FRAME_END)
+        uv_timer_start(&keeper->finish.patience, on_over, 0, 0);
 }
 
 static void on_lost(struct route *route, const struct error *reason)
 {
     (void)route, (void)reason;
-}
-
-static void on_late(uv_timer_t *timer)
-{
-    struct keeper *keeper = timer->data;
-    keeper_end(keeper, keeper->finish.code, keeper->finish.reason);
 }
 
 /* False: there is nothing to wait for. */
@@ -39,7 +42,7 @@ static bool begin(struct keeper *keeper, enum error_code code, const char *reaso
     *finish = (struct finish){.begun = true, .code = code, .reason = reason};
     uv_timer_init(&keeper->loop, &finish->patience);
     finish->patience.data = keeper;
-    uv_timer_start(&finish->patience, on_late, FINISH_MS, 0);
+    uv_timer_start(&finish->patience, on_over, FINISH_MS, 0);
     return true;
 }
 

@@ -52,6 +52,13 @@ int launch_prepare(const struct sandbox_config *config, struct error *err)
     return result == 0 ? engine_find(config->engine)->prepare(&spec, err) : result;
 }
 
+int launch_settle(const struct sandbox_config *config, struct error *err)
+{
+    struct machine_spec spec = sandbox_config_machine(config);
+    const struct engine *engine = engine_find(config->engine);
+    return engine->settle ? engine->settle(&spec, err) : 0;
+}
+
 int launch_keep_warm(const struct sandbox_config *config, int until, struct error *err)
 {
     struct machine_spec spec = sandbox_config_machine(config);

@@ -11,6 +11,9 @@ void launch_apply_image(struct sandbox_config *config, const struct image *image
 /* Makes everything that a start of this sandbox needs and that takes long; shows progress. */
 int launch_prepare(const struct sandbox_config *config, struct error *err);
 
+/* The rest, for one that is made ahead and has the time; see the engine's settle. */
+int launch_settle(const struct sandbox_config *config, struct error *err);
+
 /* Helps later starts of the same image, as the engine's keep_warm. */
 int launch_keep_warm(const struct sandbox_config *config, int until, struct error *err);
 

@@ -59,6 +59,20 @@ is_mounted_nowhere() {
     assert_nothing_left
 }
 
+@test "whatever still writes, a machine leaves its disk as if it had been unmounted" {
+    needs_machine
+    keep --detach -- sh -c 'echo 1 >file; (while :; do date >>noise; done) >/dev/null 2>&1 &'
+    msb exec box -c 'f = open("open", "w"); n = f.write("held"); f.flush()'
+    msb stop box
+    local disk=$MSB_HOME/disks/default/box/disk features
+    features=$(/sbin/dumpe2fs -h "$disk" 2>/dev/null | grep features:)
+    assert_contains "$features" has_journal
+    [[ $features != *needs_recovery* ]]
+    /sbin/e2fsck -fn "$disk" >&2
+    assert_equal "$(keep -- cat file open)" "1
+held"
+}
+
 @test "a keeper that is killed leaves a disk that can be used" {
     local keeper
     for i in 1 2 3; do

@@ -30,6 +30,14 @@ pool_host() {
     pool no_trace_of_rehearsals
 }
 
+@test "thawed from one that has settled" {
+    needs_machine
+    start_box a-box
+    [ "$(status_of a-box accelerator)" = tcg ] || skip "the kernel has a part of each machine here"
+    msb stop a-box >&2
+    pool thawed_from_one_that_has_settled
+}
+
 @test "other machines have pools of their own; shared folders mean a plain start" {
     pool other_machines_have_pools_of_their_own shared_folders_are_there
 }

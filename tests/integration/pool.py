@@ -183,6 +183,34 @@ def no_trace_of_rehearsals(home):
         server.stop("box")
 
 
+def thawed_from(home, name):
+    """The file that a machine's translated code comes from."""
+    with open("/proc/%d/maps" % status_of(home, name)["machine_pid"]) as maps:
+        return next(iter(re.findall(r"/templates/.*/(frozen\S*)", maps.read())), None)
+
+
+def thawed_from_one_that_has_settled(home):
+    """So are plain starts from then on, unless something is wrong with it."""
+    with PoolServer(home, size=1, max=1) as server:
+        fill(server, 1)
+        server.start("box")
+        server.await_counts(lambda counts: counts["hits"] == 1)
+        check(thawed_from(home, "box"), "frozen-settled")
+        start = [MSB, "exe", "python", "--detach", "--name"]
+        subprocess.run([*start, "plain"], check=True, stdin=subprocess.DEVNULL)
+        check(thawed_from(home, "plain"), "frozen-settled")
+        for folder in os.scandir(os.path.join(home, "templates")):
+            file = os.path.join(folder, "frozen-settled")
+            if os.path.exists(file):
+                with open(file, "rb") as whole, open(file + ".cut", "wb") as cut:
+                    cut.write(whole.read(4096))
+                os.replace(file + ".cut", file)
+        subprocess.run([*start, "quick"], check=True, stdin=subprocess.DEVNULL)
+        check(thawed_from(home, "quick"), "frozen")
+        for name in ("box", "plain", "quick"):
+            server.stop(name)
+
+
 def other_machines_have_pools_of_their_own(home):
     """What a waiting one cannot become is started plainly, and waits itself the next time."""
     other = [{"memory": 1536}]

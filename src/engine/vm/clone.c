@@ -65,13 +65,14 @@ static int start_frozen(const struct machine_spec *spec, const struct template *
                         const char *folder, struct qemu_files *files, const char *mounts,
                         struct vm_machine **machine, struct error *err)
 {
-    cleanup_fd int frozen = open_in(template->folder, TEMPLATE_FROZEN, O_RDONLY, err);
+    cleanup_fd int frozen = open_in(template->folder, template->frozen, O_RDONLY, err);
     if (frozen < 0)
         return frozen;
     cleanup_fd int nothing = files->kept < 0 ? open_nothing(spec->disk_mb, err) : -1;
     if (files->kept < 0 && nothing < 0)
         return -1;
-    files->overlay = copy_overlay(template, TEMPLATE_FROZEN_DISK, folder, err);
+    cleanup_free char *disk = xasprintf(TEMPLATE_DISK_OF, template->frozen);
+    files->overlay = copy_overlay(template, disk, folder, err);
     if (files->overlay < 0)
         return files->overlay;
     struct qemu_files given = *files;
@@ -103,7 +104,7 @@ static int start(const struct machine_spec *spec, const struct template *templat
                  const char *folder, struct qemu_files *files, const char *mounts,
                  struct vm_machine **machine, struct error *err)
 {
-    if (template->is_frozen) {
+    if (template->frozen) {
         if (start_frozen(spec, template, folder, files, mounts, machine, err) == 0)
             return 0;
         if (err->code == ERROR_CANCELLED)

@@ -36,16 +36,27 @@ static const char *key_of(const char *folder)
     return slash ? slash + 1 : "";
 }
 
+static enum frozen_state look_at(struct template *template, const char *name)
+{
+    cleanup_free char *path = xasprintf("%s/%s", template->folder, name);
+    cleanup_fd int file = open(path, O_RDONLY | O_CLOEXEC);
+    enum frozen_state state = file < 0 ? FROZEN_OUTDATED : frozen_look(file);
+    if (state == FROZEN_USABLE)
+        template->frozen = name;
+    return state;
+}
+
 /* With hardware virtualisation the kernel has a part of each machine. */
 static void look_at_frozen(struct template *template, const char *accelerator)
 {
     if (strcmp(accelerator, "tcg") != 0)
         return;
-    cleanup_free char *path = xasprintf("%s/" TEMPLATE_FROZEN, template->folder);
-    cleanup_fd int file = open(path, O_RDONLY | O_CLOEXEC);
-    enum frozen_state state = file < 0 ? FROZEN_OUTDATED : frozen_look(file);
-    template->is_frozen = state == FROZEN_USABLE;
-    template->may_freeze = state == FROZEN_OUTDATED;
+    enum frozen_state settled = look_at(template, TEMPLATE_SETTLED);
+    if (settled == FROZEN_USABLE)
+        return;
+    enum frozen_state quick = look_at(template, TEMPLATE_FROZEN);
+    template->may_freeze = quick == FROZEN_OUTDATED;
+    template->may_settle = quick == FROZEN_USABLE &&settled == FROZEN_OUTDATED;
 }
 
 /* Whole, as far as a glance can tell: every file is there with the size it was written with. */
@@ -154,7 +165,7 @@ static int complete(const char *folder, const struct machine_spec *spec,
             result = load(folder, &template, err);
     }
     if (result == 0 && template.may_freeze)
-        result = template_freeze(&template, spec, err);
+        result = template_freeze(&template, spec, TEMPLATE_FROZEN, err);
     template_release(&template);
     return result;
 }
@@ -184,6 +195,20 @@ int template_ensure(const struct machine_spec *spec, struct error *err)
         return result;
     result = ensure_with(&kernel, spec, err);
     kernel_release(&kernel);
+    return result;
+}
+
+int template_settle(const struct machine_spec *spec, struct error *err)
+{
+    struct template template = {0};
+    cleanup_free char *lock_path = home_path("templates/.settling");
+    int result = template_find(spec, &template, err);
+    if (result == 0 && template.may_settle) {
+        cleanup_fd int lock = file_lock(lock_path, false, err);
+        if (lock >= 0)
+            result = template_freeze(&template, spec, TEMPLATE_SETTLED, err);
+    }
+    template_release(&template);
     return result;
 }
 

@@ -8,7 +8,10 @@
  *   overlay        an empty overlay, copied for each clone
  *   frozen         a QEMU that has such a clone, warm, see frozen.h; where processors are emulated
  *   frozen-disk    the overlay it had
- *   template.json  what it is, and the sizes by which a damaged one is recognised
+ *   frozen-settled, frozen-settled-disk
+ *                  the same of one that has waited until the kernel inside has done all that it
+ * does every few seconds; for those who wait themselves template.json  what it is, and the sizes by
+ * which a damaged one is recognised
  *
  * KEY is a hash of everything that shaped it, so a change of any part makes another template.
  */
@@ -18,7 +21,8 @@
 #include "engine/engine.h"
 
 #define TEMPLATE_FROZEN "frozen"
-#define TEMPLATE_FROZEN_DISK "frozen-disk"
+#define TEMPLATE_SETTLED "frozen-settled"
+#define TEMPLATE_DISK_OF "%s-disk"
 
 struct template
 {
@@ -26,12 +30,15 @@ struct template
     char key[40];
     char kernel[96]; /* release of the kernel inside */
     const char *accelerator;
-    bool is_frozen;  /* a machine of it can be thawed here and now */
-    bool may_freeze; /* nobody has tried yet */
+    const char *frozen; /* what a machine of it can be thawed from here and now; NULL: nothing */
+    bool may_freeze;    /* nobody has tried yet */
+    bool may_settle;    /* the same for TEMPLATE_SETTLED */
 };
 
 /* ERROR_NOT_FOUND when there is none, or only a damaged one. */
 int template_find(const struct machine_spec *spec, struct template *template, struct error *err);
 /* Builds it when template_find would not find it. */
 int template_ensure(const struct machine_spec *spec, struct error *err);
+/* Adds TEMPLATE_SETTLED to it; not when somebody else does that already. */
+int template_settle(const struct machine_spec *spec, struct error *err);
 void template_release(struct template *template);

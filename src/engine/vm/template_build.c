@@ -85,6 +85,7 @@ void template_describe_adoption(const struct machine_spec *spec, const char *nam
                                 struct buf *fields)
 {
     fields_add_text(fields, TAG_NAME, name);
+    fields_add_number(fields, TAG_OUTPUT_LIMIT, 0);
     fields_add_number(fields, TAG_PROCESSES, spec->processes);
     fields_add_number(fields, TAG_OPEN_FILES, spec->open_files);
     if (spec->user)

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/home.h"
@@ -25,12 +26,15 @@
 
 #define WARM_MS 60000
 #define ROUNDS 4
-#define SETTLE_MS 1000
+/* Somebody waits for the first; nobody for the second, which lets the slowest timer run out, one of
+ * five seconds. */
+#define PAUSE_MS 300
+#define SETTLE_MS 5500
 /* What wakes up from here is a day older, see template_build.c. */
 #define DAY_US (24ull * 3600 * 1000000)
 
-static int adopt(const struct machine *machine, const struct machine_spec *spec, bool keep,
-                 struct error *err)
+static int adopt(const struct machine *machine, const struct machine_spec *spec, const char *name,
+                 bool keep, struct error *err)
 {
     uint8_t entropy[64];
     cleanup_buf struct buf fields = {0};
@@ -41,25 +45,41 @@ static int adopt(const struct machine *machine, const struct machine_spec *spec,
     fields_add_number(&fields, TAG_REHEARSAL, 1);
     if (keep)
         fields_add_number(&fields, TAG_KEEP, 1);
-    template_describe_adoption(spec, "a-sandbox-that-was-made-ahead", &fields);
+    template_describe_adoption(spec, name, &fields);
     return agent_call(machine->agent, OP_ADOPT, &fields, WARM_MS, err);
 }
 
-static int warm(struct machine *machine, const struct machine_spec *spec, struct error *err)
+static int wait_idle(const struct machine *machine, int timeout_ms, struct error *err)
+{
+    struct pollfd wait[] = {{.fd = machine->exit, .events = POLLIN},
+                            {.fd = cancel_fd(), .events = POLLIN}};
+    return poll(wait, 2, timeout_ms) > 0 && wait[1].revents ? cancel_error(err) : 0;
+}
+
+/* What was put off while nothing happened comes with the first call after that. */
+static int settle(const struct machine *machine, const struct machine_spec *spec, struct error *err)
+{
+    int result = wait_idle(machine, SETTLE_MS, err);
+    return result < 0 ? result : rehearse(machine->agent, spec->language, err);
+}
+
+static int warm(struct machine *machine, const struct machine_spec *spec, bool settles,
+                struct error *err)
 {
     int result = 0;
-    for (int i = 0; result == 0 && i < ROUNDS; i++) {
+    for (unsigned i = 0; result == 0 && i < ROUNDS; i++) {
         bool with_all = i % 2 == 0;
-        result = adopt(machine, spec, with_all, err);
+        result = adopt(machine, spec, rehearsal_name(i), with_all, err);
         if (result == 0 && with_all)
             result = rehearse_commands(machine->agent, spec->language, err);
         if (result == 0)
             result = rehearse(machine->agent, spec->language, err);
     }
-    struct pollfd end = {.fd = machine->exit, .events = POLLIN};
+    if (result == 0 && settles)
+        result = settle(machine, spec, err);
     if (result == 0)
-        poll(&end, 1, SETTLE_MS);
-    return result < 0 ? result : adopt(machine, spec, false, err);
+        result = wait_idle(machine, PAUSE_MS, err);
+    return result < 0 ? result : adopt(machine, spec, REHEARSAL_NAME_LAST, false, err);
 }
 
 static int write_down(struct vm_machine *machine, const char *image, const char *folder,
@@ -79,7 +99,7 @@ static int write_down(struct vm_machine *machine, const char *image, const char 
     return result < 0 ? result : freeze(machine->base.process, &files, to, err);
 }
 
-static int make(const struct template *template, const struct machine_spec *spec,
+static int make(const struct template *template, const struct machine_spec *spec, bool settles,
                 const char *folder, struct error *err)
 {
     struct vm_machine *machine = NULL;
@@ -88,13 +108,14 @@ static int make(const struct template *template, const struct machine_spec *spec
     bare.volume_count = 0;
     bare.disk = kept;
     struct template plain = *template;
-    plain.is_frozen = false;
+    plain.frozen = NULL;
     int result = disk_make(kept, spec->disk_mb, spec->files, true, err);
     if (result == 0)
         result = clone_start(&bare, &plain, folder, &machine, err);
     if (result < 0 || !machine)
         return -1;
-    result = warm(&machine->base, spec, err);
+    machine_step_back(&machine->base, settles);
+    result = warm(&machine->base, spec, settles, err);
     if (result == 0)
         result = write_down(machine, spec->image_path, folder, err);
     machine_free(&machine->base);
@@ -116,11 +137,11 @@ static bool may_pass(enum error_code code)
 }
 
 /* Machines are started then as they always are. */
-static void do_without(const char *folder, const struct error *reason)
+static void do_without(const char *folder, const char *name, const struct error *reason)
 {
     struct error ignored;
-    cleanup_free char *path = xasprintf("%s/" TEMPLATE_FROZEN, folder);
-    log_warn("machines start slowly: %s", reason->message);
+    cleanup_free char *path = xasprintf("%s/%s", folder, name);
+    log_warn("machines start more slowly: %s", reason->message);
     unlink(path);
     if (may_pass(reason->code))
         return;
@@ -130,22 +151,23 @@ static void do_without(const char *folder, const struct error *reason)
 }
 
 int template_freeze(const struct template *template, const struct machine_spec *spec,
-                    struct error *err)
+                    const char *name, struct error *err)
 {
     cleanup_free char *work = NULL;
+    cleanup_free char *disk = xasprintf(TEMPLATE_DISK_OF, name);
     int lock = home_workspace(&work, err);
     if (lock < 0)
         return lock;
     progress_begin("Warming up a template (%u CPU, %u MB)", spec->cpus, spec->memory_mb);
-    int result = make(template, spec, work, err);
+    int result = make(template, spec, strcmp(name, TEMPLATE_SETTLED) == 0, work, err);
     progress_end(result == 0);
     if (result == 0)
-        result = move(work, "disk", template->folder, TEMPLATE_FROZEN_DISK, err);
+        result = move(work, "disk", template->folder, disk, err);
     if (result == 0)
-        result = move(work, TEMPLATE_FROZEN, template->folder, TEMPLATE_FROZEN, err);
+        result = move(work, TEMPLATE_FROZEN, template->folder, name, err);
     home_workspace_end(work, lock);
     if (result < 0 && err->code != ERROR_CANCELLED) {
-        do_without(template->folder, err);
+        do_without(template->folder, name, err);
         result = 0;
     }
     return result;

@@ -3,7 +3,7 @@
 #include "engine/engine.h"
 #include "engine/vm/template.h"
 
-/* Adds TEMPLATE_FROZEN to a template, if that can be done here; if not, notes that it cannot. Fails
- * only when it is cancelled. */
+/* Adds TEMPLATE_FROZEN or TEMPLATE_SETTLED to a template, if that can be done here; if not, notes
+ * that it cannot. Fails only when it is cancelled. */
 int template_freeze(const struct template *template, const struct machine_spec *spec,
-                    struct error *err);
+                    const char *name, struct error *err);

@@ -23,5 +23,6 @@ const struct engine vm_engine = {
     .name = "vm",
     .saves_memory = true,
     .prepare = template_ensure,
+    .settle = template_settle,
     .start = vm_start,
 };
