@@ -258,6 +258,9 @@ static void settle_in(void)
      * larger pieces: a machine that idles is to do just that. */
     write_setting("/proc/sys/vm/stat_interval", "3600");
     write_setting("/proc/sys/vm/compaction_proactiveness", "0");
+    /* Who waits until no processor looks at something any more asks the few there are, instead of
+     * letting some ticks go by. */
+    write_setting("/sys/kernel/rcu_expedited", "1");
     loopback_bring_up();
 }
 
