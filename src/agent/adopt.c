@@ -94,8 +94,8 @@ static int change_machine(const struct adoption *adoption, struct error *err)
     if (adoption->realtime_us)
         result = machine_set_clock(adoption->realtime_us, err);
     if (result == 0 && adoption->keeps)
-        result =
-            adoption->rehearsal ? boot_rehearse(move_to_kept_disk, err) : move_to_kept_disk(err);
+        result = adoption->rehearsal ? boot_rehearse_kept_disk(move_to_kept_disk, err)
+                                     : move_to_kept_disk(err);
     if (result == 0)
         result = identity_set(adoption->name, adoption->hosts, adoption->entropy, err);
     machine_unmount_volumes();

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -266,12 +267,21 @@ static void settle_in(void)
 
 static int kept_disk = -1; /* its root, which has no path any more */
 
-/* It was looked at when the template booted, and was another one then. */
-static void forget_contents(const char *device)
+/* The device for us alone: not while it is mounted. */
+static int claim(const char *device, struct error *err)
 {
-    cleanup_fd int fd = open(device, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || ioctl(fd, BLKFLSBUF_REQUEST) < 0)
-        perror(device);
+    int fd = open(device, O_RDONLY | O_EXCL | O_CLOEXEC);
+    return fd < 0 ? error_errno(err, errno, "cannot open %s", device) : fd;
+}
+
+/* It was looked at when the template booted, and was another one then. */
+static int forget_contents(const char *device, struct error *err)
+{
+    cleanup_fd int fd = claim(device, err);
+    if (fd < 0)
+        return fd;
+    return ioctl(fd, BLKFLSBUF_REQUEST) < 0 ? error_errno(err, errno, "cannot reread %s", device)
+                                            : 0;
 }
 
 static int build_kept_root(struct error *err)
@@ -284,8 +294,9 @@ static int build_kept_root(struct error *err)
         {"root", STAGE "/root", "overlay", MS_NOATIME,
          "lowerdir=" STAGE "/lower,upperdir=" STAGE "/disk/upper,workdir=" STAGE "/disk/work"},
     };
-    forget_contents("/dev/" KEPT);
-    int result = make_folder(STAGE, err);
+    int result = forget_contents("/dev/" KEPT, err);
+    if (result == 0)
+        result = make_folder(STAGE, err);
     if (result == 0)
         result = MOUNT_ALL(points, err);
     if (result == 0)
@@ -346,7 +357,21 @@ static _Noreturn void try_apart(int (*part)(struct error *))
     _exit(1);
 }
 
-int boot_rehearse(int (*part)(struct error *), struct error *err)
+/* The kernel unmounts it a tick after the end of its last user. Copies of this machine have another
+ * disk in its place. */
+static int await_unmounting(const char *device, struct error *err)
+{
+    const struct timespec tick = {.tv_nsec = 4000000};
+    uint64_t deadline = clock_monotonic_ms() + DEVICE_TIMEOUT_MS;
+    int fd;
+    while ((fd = claim(device, err)) < 0 && err->code == ERROR_BUSY &&
+           clock_monotonic_ms() < deadline)
+        nanosleep(&tick, NULL);
+    fd_close(fd);
+    return fd < 0 ? fd : 0;
+}
+
+int boot_rehearse_kept_disk(int (*part)(struct error *), struct error *err)
 {
     int status;
     pid_t child = fork();
@@ -354,7 +379,9 @@ int boot_rehearse(int (*part)(struct error *), struct error *err)
         try_apart(part);
     if (child < 0 || waitpid(child, &status, 0) < 0)
         return error_errno(err, errno, "cannot rehearse");
-    return status == 0 ? 0 : error_set(err, ERROR_IO, "a rehearsal failed");
+    if (status != 0)
+        return error_set(err, ERROR_IO, "a rehearsal failed");
+    return await_unmounting("/dev/" KEPT, err);
 }
 
 int boot_machine(struct error *err)

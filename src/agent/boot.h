@@ -16,6 +16,5 @@ int boot_move_to_kept_disk(struct error *err);
 /* Writes everything out. Nothing changes there from now on, whoever still runs, and the disk is as
  * if it had been unmounted. */
 void boot_seal_kept_disk(void);
-/* Lets another process do a part of it, with mounts of its own: the kernel takes them apart soon
- * after its end. */
-int boot_rehearse(int (*part)(struct error *), struct error *err);
+/* Lets another process go through that, with mounts of its own, which end with it. */
+int boot_rehearse_kept_disk(int (*part)(struct error *), struct error *err);
