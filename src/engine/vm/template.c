@@ -56,7 +56,8 @@ static void look_at_frozen(struct template *template, const char *accelerator)
         return;
     enum frozen_state quick = look_at(template, TEMPLATE_FROZEN);
     template->may_freeze = quick == FROZEN_OUTDATED;
-    template->may_settle = quick == FROZEN_USABLE &&settled == FROZEN_OUTDATED;
+    if (quick == FROZEN_USABLE)
+        template->may_settle = settled == FROZEN_OUTDATED;
 }
 
 /* Whole, as far as a glance can tell: every file is there with the size it was written with. */

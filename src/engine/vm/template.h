@@ -8,10 +8,9 @@
  *   overlay        an empty overlay, copied for each clone
  *   frozen         a QEMU that has such a clone, warm, see frozen.h; where processors are emulated
  *   frozen-disk    the overlay it had
- *   frozen-settled, frozen-settled-disk
- *                  the same of one that has waited until the kernel inside has done all that it
- * does every few seconds; for those who wait themselves template.json  what it is, and the sizes by
- * which a damaged one is recognised
+ *   frozen-settled, frozen-settled-disk: the same of one that was left alone until the kernel
+ *                  inside had done all that it does every few seconds
+ *   template.json  what it is, and the sizes by which a damaged one is recognised
  *
  * KEY is a hash of everything that shaped it, so a change of any part makes another template.
  */
