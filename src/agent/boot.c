@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -357,20 +356,6 @@ static _Noreturn void try_apart(int (*part)(struct error *))
     _exit(1);
 }
 
-/* The kernel unmounts it a tick after the end of its last user. Copies of this machine have another
- * disk in its place. */
-static int await_unmounting(const char *device, struct error *err)
-{
-    const struct timespec tick = {.tv_nsec = 4000000};
-    uint64_t deadline = clock_monotonic_ms() + DEVICE_TIMEOUT_MS;
-    int fd;
-    while ((fd = claim(device, err)) < 0 && err->code == ERROR_BUSY &&
-           clock_monotonic_ms() < deadline)
-        nanosleep(&tick, NULL);
-    fd_close(fd);
-    return fd < 0 ? fd : 0;
-}
-
 int boot_rehearse_kept_disk(int (*part)(struct error *), struct error *err)
 {
     int status;
@@ -381,7 +366,9 @@ int boot_rehearse_kept_disk(int (*part)(struct error *), struct error *err)
         return error_errno(err, errno, "cannot rehearse");
     if (status != 0)
         return error_set(err, ERROR_IO, "a rehearsal failed");
-    return await_unmounting("/dev/" KEPT, err);
+    /* It was unmounted with the end of its last user. Copies of this machine have another disk in
+     * its place: they must not find this one's contents in memory. */
+    return forget_contents("/dev/" KEPT, err);
 }
 
 int boot_machine(struct error *err)
