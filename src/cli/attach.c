@@ -28,9 +28,9 @@ static void leave(struct attachment *a, int exit_code)
 
 static void on_stopped(struct client_call *call, const struct outcome *outcome)
 {
+    (void)outcome;
     struct attachment *a = call->context;
-    bool goes_on = outcome->error.code == ERROR_BUSY;
-    if (goes_on || !a->request->await_removal)
+    if (!a->request->await_removal)
         leave(a, a->exit_code);
 }
 
@@ -62,9 +62,7 @@ static void finish(struct attachment *a, int exit_code)
     }
     a->stopping = true;
     uv_timer_start(&a->patience, on_out_of_patience, STOP_MS, 0);
-    cleanup_buf struct buf fields = {0};
-    fields_add_number(&fields, TAG_KEEP, a->request->spare_others);
-    call_start(&a->client, &a->stop, OP_STOP, &fields, &handlers, a);
+    call_start(&a->client, &a->stop, OP_STOP, NULL, &handlers, a);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */

@@ -15,7 +15,6 @@ struct attach_request {
     uint64_t timeout_ms;   /* for the message when it is over */
     bool starting;         /* OP_START is under way on the connection */
     bool stop_afterwards;  /* the sandbox ends with it */
-    bool spare_others;     /* …or with the last command that others run in it */
     bool await_removal;    /* …and is waited for until its name is free again */
     bool json;             /* prints the whole answer at its end, as JSON */
     bool verbose;          /* tells on stderr where it ran and how long it took */

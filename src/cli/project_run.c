@@ -101,7 +101,6 @@ static int start_in_front(struct task *task, struct sandbox_config *config)
     if (work_build(&work, &options.work, task->command, NULL, NULL, &err) < 0)
         return report_error(&err, EXIT_USAGE);
     work.attach.starting = work.attach.stop_afterwards = work.attach.await_removal = true;
-    work.attach.spare_others = true;
     state_sweep();
     int connection = launch_keeper(config, &err);
     int result = connection < 0 ? report(&err) : attach_run(connection, &work.attach);

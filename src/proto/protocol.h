@@ -117,8 +117,7 @@ enum tag {
     TAG_CONTEXT,      /* text: its id; absent: the first of its language */
     TAG_COUNT,        /* number, in END: calls its context has had */
     TAG_KEEP,         /* number: 1 lets the command go on when its client leaves; in ADOPT: what is
-                       * written goes to the disk that outlives the machine; in STOP: other
-                       * commands end first */
+                       * written goes to the disk that outlives the machine */
     TAG_DETACH,       /* number, in CONTROL: 1 ends the stream but not the command */
     TAG_CLOSE,        /* number: 1 closes stdin afterwards */
     TAG_PORT,         /* number */

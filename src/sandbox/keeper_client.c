@@ -64,7 +64,7 @@ static void open_operation(struct client *client, const struct frame *frame)
         answer_status(client, frame->stream);
         return;
     case OP_STOP:
-        finish_stop(client, frame);
+        finish_stop(client, frame->stream);
         return;
     case OP_PAUSE:
     case OP_RESUME:
@@ -119,7 +119,7 @@ static void on_lost(struct link *link, const struct error *reason)
     route_abandon(keeper, client);
     save_abandon(keeper, client);
     finish_abandon(keeper, client);
-    if (client->is_owner && keeper->config.attached && !keeper->finish.when_unused)
+    if (client->is_owner && keeper->config.attached)
         finish_open(keeper, ERROR_CANCELLED, "whoever started it went away");
 }
 

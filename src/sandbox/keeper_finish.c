@@ -2,7 +2,6 @@
  * The end of a sandbox whose files are kept: it writes everything out first, within a few seconds.
  * Others have nothing to write, and end at once.
  */
-#include "proto/fields.h"
 #include "sandbox/keeper_internal.h"
 
 /* Less than those wait who stop a sandbox, and kill a keeper that does not answer. */
@@ -53,37 +52,10 @@ void finish_open(struct keeper *keeper, enum error_code code, const char *reason
         keeper_end(keeper, code, reason);
 }
 
-static int take_stop(void *owner, const struct field *field, struct error *err)
-{
-    return field->tag == TAG_KEEP ? field_flag(field, owner, err) : 0;
-}
-
-static bool waits_for_others(const struct keeper *keeper, const struct frame *frame)
-{
-    struct error ignored;
-    bool spares = false;
-    return fields_each(frame->payload, frame->length, take_stop, &spares, &ignored) == 0 &&
-           spares && keeper->active > 0 && !keeper->finish.begun;
-}
-
-void finish_unused(struct keeper *keeper)
-{
-    if (keeper->finish.when_unused)
-        finish_open(keeper, ERROR_UNAVAILABLE, "all commands have ended");
-}
-
 /* Whoever asks a second time does not want to wait. */
-void finish_stop(struct client *client, const struct frame *frame)
+void finish_stop(struct client *client, uint32_t stream)
 {
     struct keeper *keeper = client->keeper;
-    uint32_t stream = frame->stream;
-    if (waits_for_others(keeper, frame)) {
-        struct error err;
-        error_set(&err, ERROR_BUSY, "somebody else's command runs in the sandbox");
-        keeper->finish.when_unused = true;
-        client_fail(client, stream, &err);
-        return;
-    }
     if (begin(keeper, ERROR_UNAVAILABLE, "it was stopped")) {
         keeper->finish.client = client;
         keeper->finish.stream = stream;

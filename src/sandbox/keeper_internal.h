@@ -92,7 +92,6 @@ struct saving {
 
 /* The end that waits until everything is written; see keeper_finish.c. */
 struct finish {
-    bool when_unused; /* it begins when the last command has ended */
     bool begun;
     enum error_code code;
     const char *reason;
@@ -184,9 +183,7 @@ void save_set_clock(struct keeper *keeper);
 /* keeper_finish.c */
 /* Ends the sandbox, after it has written everything out where that is kept. */
 void finish_open(struct keeper *keeper, enum error_code code, const char *reason);
-void finish_stop(struct client *client, const struct frame *frame);
-/* The last command has ended. */
-void finish_unused(struct keeper *keeper);
+void finish_stop(struct client *client, uint32_t stream);
 void finish_abandon(struct keeper *keeper, const struct client *client);
 /* It cannot act any more: whoever stopped it hears of it. */
 void finish_answer(struct keeper *keeper);

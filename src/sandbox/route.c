@@ -45,8 +45,6 @@ static void release(struct keeper *keeper, struct route *route)
         return;
     keeper->active--;
     keeper_touch(keeper);
-    if (keeper->active == 0)
-        finish_unused(keeper);
 }
 
 static void send_to_agent(struct keeper *keeper, const struct route *route,
