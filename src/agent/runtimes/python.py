@@ -209,6 +209,7 @@ class Driver:
         self.copying = False
         self.count = 0
         self.main = None
+        self.handlers = {}
         self.parts = {}
         self.loop = None
         self.threads = []  # that earlier calls have left running
@@ -391,8 +392,11 @@ class Driver:
             return error
         return None
 
-    def run(self, payload):
-        self.done(self.execute_with(payload))
+    def run(self, payload, tidy=None):
+        result = self.execute_with(payload)
+        if tidy:
+            tidy()
+        self.done(result)
 
     def done(self, exit_code):
         self.channel.forget_command()
@@ -454,14 +458,18 @@ class Driver:
         os._exit(0 if error is None else exit_code(error))
 
     def rehearse(self, payload):
-        """A first call that leaves no trace. Its end is told last: then the process is at rest."""
-        result = self.execute_with(payload)
+        """
+        A first call that leaves no trace. It is found as calls are: what only a real one touched
+        would be copied then, page by page. Its end is told last, when the process is at rest.
+        """
+        self.handlers["r"](payload, self.forget_call)
+
+    def forget_call(self):
         self.count = 0
         linecache.cache.pop("<call-1>", None)
         self.new_main()
         gc.collect()
         gc.freeze()
-        self.done(result)
 
     def adopt(self, payload):
         """This process may be a copy of another: nothing random of before may go on."""
@@ -498,11 +506,11 @@ class Driver:
         self.part("copies").serve_jails(payload)
 
     def serve(self):
-        handlers = {"r": self.run, "w": self.rehearse, "n": self.notice, "z": self.leave_zygote,
-                    "a": self.greet, "j": self.serve_jails}
+        self.handlers = {"r": self.run, "w": self.rehearse, "n": self.notice,
+                         "z": self.leave_zygote, "a": self.greet, "j": self.serve_jails}
         while True:
             kind, payload = self.channel.receive()
-            handlers[kind](payload)
+            self.handlers[kind](payload)
 
 
 driver = Driver()

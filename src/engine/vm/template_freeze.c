@@ -26,10 +26,10 @@
 
 #define WARM_MS 60000
 #define ROUNDS 4
-/* Somebody waits for the first; nobody for the second, which lets the slowest timer run out, one of
- * five seconds. */
+/* Somebody waits for the first; nobody for the second, which lets the slowest timers run out: one
+ * of five seconds, until disks are written to, and one of three since that. */
 #define PAUSE_MS 300
-#define SETTLE_MS 5500
+#define SETTLE_MS 9500
 /* What wakes up from here is a day older, see template_build.c. */
 #define DAY_US (24ull * 3600 * 1000000)
 
