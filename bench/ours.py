@@ -152,6 +152,11 @@ def request_of(method, name, code=None, image=None):
     return PoolServer.request(method, sandbox=name, namespace="default", **more)
 
 
+@functools.lru_cache(maxsize=None)
+def session_request(name, code):
+    return PoolServer.request("session.run_code", session_id=name, code=code)
+
+
 def receive(connection):
     """A whole answer; nothing when the connection has ended."""
     told = b""
@@ -235,24 +240,25 @@ class Rpc(Ours):
         self.end_all(server)
         self.settle(server, self.stock)
 
+    def first(self, server, name, code=CODE, connection=None):
+        self.begin(server, name, connection)
+        self.ask(server, name, code, connection)
+
     def firsts(self, count, seconds, code=CODE):
         with self.server(self.stock) as server:
-            def begin_and_ask():
-                self.begin(server, "bench")
-                self.ask(server, "bench", code)
-            return repeat(lambda: elapsed_ms(begin_and_ask), count, seconds, lambda: self.clear(server))
+            return repeat(lambda: elapsed_ms(lambda: self.first(server, "bench", code)), count, seconds,
+                          lambda: self.clear(server))
 
     def burst(self, count):
         with self.server(count if self.stock else 0) as server, contextlib.ExitStack() as stack:
             connections = [stack.enter_context(server.connect()) for _ in range(count)]
             samples = Samples()
 
-            def begin_and_ask(number):
-                self.begin(server, "bench-%d" % number, connections[number])
-                self.ask(server, "bench-%d" % number, CODE, connections[number])
+            def first(number):
+                self.first(server, "bench-%d" % number, connection=connections[number])
                 return (time.monotonic() - began) * 1000
 
-            threads = [threading.Thread(target=samples.take, args=(functools.partial(begin_and_ask, number),))
+            threads = [threading.Thread(target=samples.take, args=(functools.partial(first, number),))
                        for number in range(count)]
             began = time.monotonic()
             for thread in threads:
@@ -333,6 +339,29 @@ class Pool(Rpc):
         return {"count": count, **{key: round((many[key] - few[key]) / count, 1) for key in ("mib", "pss_mib")}}
 
 
+class OneRequest(Pool):
+    """One request makes a session and runs code in it, as the tools of an assistant do."""
+    way, how = "one-request", "JSON-RPC, one request, from the pool"
+    parts = ("first", "burst")
+
+    def enter(self):
+        super().enter()
+        os.environ.update(MSB_MAX_SESSIONS="1000")
+
+    def first(self, server, name, code=CODE, connection=None):
+        self.names.add(name)
+        told = exchange(server, connection, session_request(name, code))
+        if b'"stdout":"%b\\n"' % ANSWER not in told:
+            raise Failed("it answered %r" % told)
+
+    def end(self, server, name):
+        if name.startswith("bench-warm-up"):
+            super().end(server, name)
+            return
+        self.names.discard(name)
+        server.call("session.stop", session_id=name)
+
+
 class PoolProcess(Pool):
     """As the peers do it: a python3 process that is new."""
     way, how = "pool-process", "JSON-RPC, from the pool, new python3 process"
@@ -347,5 +376,5 @@ class PoolProcess(Pool):
 
 
 def all_ours():
-    ways = (Pool, PoolProcess, Rpc, Command, CommandProcess)
+    ways = (OneRequest, Pool, PoolProcess, Rpc, Command, CommandProcess)
     return [way(engine) for engine in ("vm", "jail") for way in ways] + [ColdTemplate("vm")]

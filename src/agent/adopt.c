@@ -30,6 +30,8 @@ struct adoption {
     struct limits limits;
 };
 
+static bool failed; /* the last one */
+
 static void free_adoption(struct adoption *adoption)
 {
     free(adoption->name);
@@ -172,12 +174,20 @@ static int adopt(struct adoption *adoption, const uint8_t *fields, uint32_t leng
     return 0;
 }
 
+int adopt_check(uint8_t operation, struct error *err)
+{
+    if (!failed || operation == OP_ADOPT)
+        return 0;
+    return error_set(err, ERROR_UNAVAILABLE, "the sandbox could not be set up");
+}
+
 void adopt_open(struct stream *stream, const uint8_t *fields, uint32_t length)
 {
     struct adoption adoption = {0};
     struct outcome done = {0};
     struct error err;
-    if (adopt(&adoption, fields, length, &err) < 0)
+    failed = adopt(&adoption, fields, length, &err) < 0;
+    if (failed)
         stream_end_error(stream, &err);
     else
         stream_end(stream, &done);

@@ -90,7 +90,8 @@ static void on_open(struct stream *stream, const uint8_t *fields, uint32_t lengt
         [OP_CLOCK] = clock_open,
     };
     struct error err;
-    if (limits_output(stream->operation, fields, length, &stream->output_limit, &err) < 0) {
+    if (adopt_check(stream->operation, &err) < 0 ||
+        limits_output(stream->operation, fields, length, &stream->output_limit, &err) < 0) {
         stream_end_error(stream, &err);
         return;
     }

@@ -124,7 +124,7 @@ static int run_in(const struct sandbox_config *config, const struct image *image
         tell_weaknesses(config->engine);
     state_sweep();
     timing_step(timing, "leftovers");
-    int connection = launch_keeper(config, &err);
+    int connection = launch_keeper(config, NULL, &err);
     timing_step(timing, "keeper");
     int result = connection < 0 ? report_error(&err, EXIT_SANDBOX) : 0;
     if (connection >= 0) {

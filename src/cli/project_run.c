@@ -102,7 +102,7 @@ static int start_in_front(struct task *task, struct sandbox_config *config)
         return report_error(&err, EXIT_USAGE);
     work.attach.starting = work.attach.stop_afterwards = work.attach.await_removal = true;
     state_sweep();
-    int connection = launch_keeper(config, &err);
+    int connection = launch_keeper(config, NULL, &err);
     int result = connection < 0 ? report(&err) : attach_run(connection, &work.attach);
     work_free(&work);
     return result;

@@ -32,10 +32,8 @@ static int read_some(int fd, struct buf *in, uint64_t deadline, struct error *er
     }
 }
 
-/*
- * The next frame of that type and stream; others are dropped. The frame stays in `in`. Reads no
- * further than needed only because the agent says nothing unasked at these moments.
- */
+/* The next frame of that type and stream, which stays in `in`; others are dropped. Returns its
+ * size. */
 static int await_frame(int fd, struct buf *in, enum frame_type type, uint32_t stream,
                        int timeout_ms, struct frame *frame, struct error *err)
 {
@@ -46,7 +44,7 @@ static int await_frame(int fd, struct buf *in, enum frame_type type, uint32_t st
             return size;
         if (size > 0) {
             if (frame->type == type && frame->stream == stream)
-                return 0;
+                return size;
             buf_consume(in, (size_t)size);
             continue;
         }
@@ -89,7 +87,7 @@ int agent_call(int fd, uint8_t operation, const struct buf *fields, int timeout_
                struct error *err)
 {
     int result = agent_call_begin(fd, operation, fields, NULL, err);
-    return result < 0 ? result : agent_call_end(fd, timeout_ms, err);
+    return result < 0 ? result : agent_call_end(fd, timeout_ms, NULL, err);
 }
 
 static int send_all(int fd, const struct buf *out, struct error *err)
@@ -118,19 +116,22 @@ int agent_call_nudge(int fd, struct error *err)
     return send_all(fd, &out, err);
 }
 
-int agent_call_end(int fd, int timeout_ms, struct error *err)
+int agent_call_end(int fd, int timeout_ms, struct buf *rest, struct error *err)
 {
     cleanup_buf struct buf in = {0};
     struct frame frame;
-    int result = await_frame(fd, &in, FRAME_END, CALL_STREAM, timeout_ms, &frame, err);
-    if (result < 0)
-        return result;
+    int size = await_frame(fd, &in, FRAME_END, CALL_STREAM, timeout_ms, &frame, err);
+    if (size < 0)
+        return size;
     struct outcome outcome;
-    result = outcome_read(&frame, &outcome, err);
+    int result = outcome_read(&frame, &outcome, err);
     if (result == 0 && outcome.error.code != ERROR_NONE) {
         *err = outcome.error;
         result = -1;
     }
     outcome_free(&outcome);
+    buf_consume(&in, (size_t)size);
+    if (rest)
+        buf_append(rest, buf_data(&in), buf_length(&in));
     return result;
 }

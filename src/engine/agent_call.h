@@ -14,6 +14,7 @@ int agent_call(int fd, uint8_t operation, const struct buf *fields, int timeout_
  * which must be little, is dropped. */
 int agent_call_begin(int fd, uint8_t operation, const struct buf *fields, const char *input,
                      struct error *err);
-int agent_call_end(int fd, int timeout_ms, struct error *err);
+/* `rest` may be NULL, or gets what has come behind the end already. */
+int agent_call_end(int fd, int timeout_ms, struct buf *rest, struct error *err);
 /* Between the halves: makes the agent look, and changes nothing. */
 int agent_call_nudge(int fd, struct error *err);

@@ -53,7 +53,7 @@ static int rehearse_one(int agent, const struct rehearsal *rehearsal, struct err
         nanosleep(&moment, NULL);
         result = agent_call_nudge(agent, err);
     }
-    return result < 0 ? result : agent_call_end(agent, WARM_MS, err);
+    return result < 0 ? result : agent_call_end(agent, WARM_MS, NULL, err);
 }
 
 /* Commands that change nothing; those without a language are for all. */

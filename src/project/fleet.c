@@ -288,7 +288,7 @@ static void start_member(struct fleet_member *member)
     struct error err;
     int fd = steal_fd(&member->connection);
     member->state = FLEET_STARTING;
-    int result = launch_begin(fd, &member->config, &err);
+    int result = launch_begin(fd, &member->config, NULL, &err);
     if (result == 0)
         result = client_open(&member->client, &member->fleet->loop, fd, &err);
     if (result < 0) {

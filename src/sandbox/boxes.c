@@ -190,6 +190,20 @@ struct box *boxes_find_starting(struct boxes *boxes, const char *namespace, cons
     return box && !box->is_ready ? box : NULL;
 }
 
+static void on_unwanted_end(struct client_call *call, const struct outcome *outcome)
+{
+    (void)call, (void)outcome;
+}
+
+/* Whoever wanted it has left. */
+static void cancel_call(struct box *box)
+{
+    static const struct call_handlers handlers = {.end = on_unwanted_end};
+    call_join(&box->client, &box->unwanted, LAUNCH_CALL_STREAM, &handlers, box);
+    call_cancel(&box->unwanted);
+    box->client.has_call = false;
+}
+
 static void on_started(struct client_call *call, const struct outcome *outcome)
 {
     struct box *box = call->context;
@@ -203,8 +217,11 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
     }
     box->is_ready = !err;
     box->status = outcome->status;
+    box->client.has_call = !err && box->brings_call;
     /* Whoever waits comes before the log. */
     tell(&box->for_start, err);
+    if (box->client.has_call)
+        cancel_call(box);
     note_start(box, err);
     box->status = NULL;
     if (err)
@@ -235,7 +252,8 @@ static int check_room(const struct boxes *boxes, struct error *err)
     return error_hint(err, "try again in a moment");
 }
 
-struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config, struct error *err)
+struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config,
+                        const struct buf *call, struct error *err)
 {
     if (check_room(boxes, err) < 0)
         return NULL;
@@ -243,9 +261,10 @@ struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config
     wanted.attached = config->attached || boxes->attached;
     struct box *box = box_new(boxes, config->namespace, config->name);
     box->began_us = clock_monotonic_us();
+    box->brings_call = call != NULL;
     box->launch.ended = on_launched;
     box->launch.context = box;
-    if (launcher_start(boxes->launcher, &box->launch, &wanted, err) == 0)
+    if (launcher_start(boxes->launcher, &box->launch, &wanted, call, err) == 0)
         return box;
     box_free(box);
     return NULL;

@@ -34,7 +34,8 @@ struct box {
     char *namespace, *name;
     struct sandbox_client client;
     struct launch launch;
-    struct client_call starting;
+    struct client_call starting, unwanted;
+    bool brings_call;
     uint64_t began_us;    /* of a start */
     uint64_t launched_us; /* when it had a keeper */
     const char *status;   /* while waiters hear that it has started: what its keeper says of it */
@@ -55,9 +56,13 @@ struct box *boxes_find(struct boxes *boxes, const char *namespace, const char *n
                        struct error *err);
 /* The same for one that is being started; NULL when it is not. */
 struct box *boxes_find_starting(struct boxes *boxes, const char *namespace, const char *name);
-/* Starts one that does not exist yet. NULL: see the error. */
+/*
+ * Starts one that does not exist yet. NULL: see the error. `call` may be NULL, or is as of
+ * launch_keeper: the waiters for the start find it under way as client.has_call; one that none of
+ * them joins is cancelled.
+ */
 struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config,
-                        struct error *err);
+                        const struct buf *call, struct error *err);
 void box_await_start(struct box *box, struct box_waiter *waiter);
 /* Waits until the keeper has closed its connection: its name is free then. */
 void box_await_end(struct box *box, struct box_waiter *waiter);

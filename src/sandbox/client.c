@@ -1,6 +1,7 @@
 #include "sandbox/client.h"
 
 #include "proto/fields.h"
+#include "sandbox/launch.h"
 
 /* Credit is returned in portions of this size: fewer frames, no stall. */
 #define PORTION (PROTOCOL_WINDOW / 4)
@@ -127,7 +128,7 @@ static const struct link_handlers handlers = {
 
 int client_open(struct sandbox_client *client, uv_loop_t *loop, int fd, struct error *err)
 {
-    *client = (struct sandbox_client){.next_stream = 2};
+    *client = (struct sandbox_client){.next_stream = LAUNCH_CALL_STREAM + 1};
     return link_open(&client->link, loop, fd, &handlers, client, err);
 }
 
@@ -156,6 +157,15 @@ void call_start(struct sandbox_client *client, struct client_call *call, enum op
     call_join(client, call, client->next_stream++, call_handlers, context);
     link_send(&client->link, call->stream, FRAME_OPEN, (uint8_t)operation,
               fields ? buf_data(fields) : NULL, fields ? buf_length(fields) : 0);
+}
+
+void call_frames(struct buf *out, uint32_t stream, enum operation operation,
+                 const struct buf *fields, const void *input, size_t length)
+{
+    frame_append(out, stream, FRAME_OPEN, (uint8_t)operation, buf_data(fields), buf_length(fields));
+    if (length > 0)
+        frame_append(out, stream, FRAME_DATA, CHANNEL_STDIN, input, length);
+    frame_append(out, stream, FRAME_EOF, CHANNEL_STDIN, NULL, 0);
 }
 
 void call_send(struct client_call *call, const void *bytes, size_t length)

@@ -42,6 +42,7 @@ struct sandbox_client {
     struct link link;
     struct client_call *calls;
     uint32_t next_stream;
+    bool has_call; /* LAUNCH_CALL_STREAM is under way, and nobody has joined it yet */
     /* The connection is gone and all calls have ended. May be NULL. */
     void (*closed)(struct sandbox_client *client);
     void *context;
@@ -56,6 +57,9 @@ void client_abandon(struct sandbox_client *client, const struct error *err);
 /* `fields` holds the operation's arguments. The call belongs to the caller until its end. */
 void call_start(struct sandbox_client *client, struct client_call *call, enum operation operation,
                 const struct buf *fields, const struct call_handlers *handlers, void *context);
+/* The same as bytes, with all of its input, for a sandbox that is to be started. */
+void call_frames(struct buf *out, uint32_t stream, enum operation operation,
+                 const struct buf *fields, const void *input, size_t length);
 /* Joins an operation that is under way already, as OP_START is after launch_keeper. */
 void call_join(struct sandbox_client *client, struct client_call *call, uint32_t stream,
                const struct call_handlers *handlers, void *context);

@@ -127,7 +127,7 @@ static void on_connection(uv_poll_t *listener, int status, int events)
     struct keeper *keeper = listener->data;
     int fd = accept4(keeper->listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
-        client_add(keeper, fd, false, NULL);
+        client_add(keeper, fd);
 }
 
 static void on_machine_exit(uv_poll_t *watch, int status, int events)
@@ -142,7 +142,7 @@ static void on_terminate(uv_signal_t *watch, int number)
     finish_open(watch->data, ERROR_UNAVAILABLE, "its keeper was told to end");
 }
 
-int keeper_watch(struct keeper *keeper, struct error *err)
+int keeper_make_loop(struct keeper *keeper, struct error *err)
 {
     uv_loop_t *loop = &keeper->loop;
     uv_loop_init(loop);
@@ -159,12 +159,18 @@ int keeper_watch(struct keeper *keeper, struct error *err)
     keeper->idle.data = keeper->lifetime.data = keeper->terminate.data = keeper;
     uv_poll_start(&keeper->listener, UV_READABLE, on_connection);
     uv_poll_start(&keeper->machine_exit, UV_READABLE, on_machine_exit);
+    save_init(keeper);
+    return 0;
+}
+
+int keeper_watch(struct keeper *keeper, struct error *err)
+{
+    uv_update_time(&keeper->loop);
     uv_signal_start(&keeper->terminate, on_terminate, SIGTERM);
     if (keeper->config.lifetime_ms)
         uv_timer_start(&keeper->lifetime, on_lifetime, keeper->config.lifetime_ms, 0);
     keeper_touch(keeper);
-    save_init(keeper);
-    result = publish_start(keeper, err);
+    int result = publish_start(keeper, err);
     if (result == 0)
         result = egress_start(keeper, err);
     return result < 0 ? result : peers_start(keeper, err);
@@ -193,7 +199,9 @@ static void greet_owner(struct keeper *keeper, const struct buf *early)
         keeper_answer_owner(keeper, &(struct outcome){.status = report});
     if (!keeper->is_ahead)
         keeper->is_enclosing = uv_thread_create(&keeper->enclosing, enclose, keeper->machine) == 0;
-    client_add(keeper, keeper->owner, true, early);
+    client_preload_owner(keeper, early);
+    link_preload(&keeper->agent, &keeper->answers);
+    buf_free(&keeper->answers);
     if (keeper->config.start && !keeper->ending)
         start_command_run(keeper, on_command_begun);
 }
@@ -218,7 +226,7 @@ static int take_request(struct keeper *keeper, struct buf *early, struct error *
     if (result == OP_PREPARE)
         result = ahead_prepare(keeper, early, err);
     if (result == OP_START)
-        result = keeper_start(keeper, err);
+        result = keeper_start(keeper, early, err);
     cancel_with_peer(-1);
     return result;
 }

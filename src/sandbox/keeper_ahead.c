@@ -55,6 +55,8 @@ static int make(struct keeper *keeper, struct error *err)
     machine_enclose(keeper->machine);
     machine_step_back(keeper->machine, true);
     result = warm(keeper, err);
+    if (result == 0)
+        result = keeper_make_loop(keeper, err);
     keeper->cpu_us = machine_usage(keeper->machine).cpu_us;
     malloc_trim(0);
     return result;
@@ -83,7 +85,6 @@ int ahead_prepare(struct keeper *keeper, struct buf *in, struct error *err)
     result = await_start(keeper, in, err);
     if (result < 0)
         return result;
-    machine_step_back(keeper->machine, false);
     result = keeper_read_request(keeper, in, err);
     if (result == OP_PREPARE)
         return error_set(err, ERROR_PROTOCOL, "a machine is made once");

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "proto/outcome.h"
 #include "sandbox/keeper_internal.h"
+#include "sandbox/launch.h"
 
 void client_answer(struct client *client, uint32_t stream, const struct outcome *outcome)
 {
@@ -22,11 +23,17 @@ static void answer_status(struct client *client, uint32_t stream)
     client_answer(client, stream, &(struct outcome){.status = status});
 }
 
-void client_answer_owner(struct keeper *keeper, uint32_t stream, const struct error *failure)
+static struct client *find_owner(const struct keeper *keeper)
 {
     struct client *owner = keeper->clients;
     while (owner && !owner->is_owner)
         owner = owner->next;
+    return owner;
+}
+
+void client_answer_owner(struct keeper *keeper, uint32_t stream, const struct error *failure)
+{
+    struct client *owner = find_owner(keeper);
     if (owner && failure)
         client_fail(owner, stream, failure);
     else if (owner)
@@ -139,7 +146,7 @@ static const struct link_handlers handlers = {
     .closed = on_closed,
 };
 
-void client_add(struct keeper *keeper, int fd, bool is_owner, const struct buf *early)
+static struct client *add(struct keeper *keeper, int fd, bool is_owner)
 {
     struct error err;
     struct client *client = xcalloc(1, sizeof *client);
@@ -149,6 +156,35 @@ void client_add(struct keeper *keeper, int fd, bool is_owner, const struct buf *
     keeper->clients = client;
     if (link_open(&client->link, &keeper->loop, fd, &handlers, client, &err) < 0)
         on_lost(&client->link, &err);
-    else if (early)
-        link_preload(&client->link, early);
+    return client;
+}
+
+void client_add(struct keeper *keeper, int fd)
+{
+    add(keeper, fd, false);
+}
+
+static bool is_of_call(const struct frame *frame)
+{
+    bool is_call = frame->type != FRAME_OPEN || frame->detail == OP_RUN || frame->detail == OP_EXEC;
+    return frame->stream == LAUNCH_CALL_STREAM && is_call;
+}
+
+void client_add_owner(struct keeper *keeper, struct buf *early)
+{
+    struct error ignored;
+    struct frame frame;
+    int size;
+    struct client *owner = add(keeper, keeper->owner, true);
+    while ((size = frame_decode(early, &frame, &ignored)) > 0 && is_of_call(&frame)) {
+        on_frame(&owner->link, &frame);
+        buf_consume(early, (size_t)size);
+    }
+}
+
+void client_preload_owner(struct keeper *keeper, const struct buf *early)
+{
+    struct client *owner = find_owner(keeper);
+    if (owner)
+        link_preload(&owner->link, early);
 }

@@ -110,6 +110,7 @@ struct keeper {
     int lock;
     struct machine *machine;
     struct link agent;
+    struct buf answers; /* of the agent, while the loop did not run yet */
     struct client *clients;
     struct route routes[PROTOCOL_STREAMS_MAX]; /* the agent's stream n is routes[n - 1] */
     unsigned active;                           /* routes in use and not parked */
@@ -164,7 +165,11 @@ void route_abandon(struct keeper *keeper, struct client *client);
 void route_end_all(struct keeper *keeper, const struct error *reason);
 
 /* keeper_client.c */
-void client_add(struct keeper *keeper, int fd, bool is_owner, const struct buf *early);
+void client_add(struct keeper *keeper, int fd);
+/* The owner, and its call that came along with OP_START, which is taken out of `early`. */
+void client_add_owner(struct keeper *keeper, struct buf *early);
+/* What else has come. */
+void client_preload_owner(struct keeper *keeper, const struct buf *early);
 /* Answers the owner's OP_START, if there is an owner still. */
 void client_answer_owner(struct keeper *keeper, uint32_t stream, const struct error *failure);
 void client_fail(struct client *client, uint32_t stream, const struct error *err);
@@ -207,8 +212,9 @@ int keeper_hear_owner(const struct keeper *keeper, struct buf *in, int timeout_m
 /* The owner's next request, whose settings are taken over: OP_PREPARE or OP_START. What came behind
  * it stays in `in`. */
 int keeper_read_request(struct keeper *keeper, struct buf *in, struct error *err);
-/* Everything between OP_START and a machine with its settings. */
-int keeper_start(struct keeper *keeper, struct error *err);
+/* Everything between OP_START and a machine with its settings. What came behind OP_START is on its
+ * way then, too. */
+int keeper_start(struct keeper *keeper, struct buf *early, struct error *err);
 int keeper_listen(struct keeper *keeper, struct error *err);
 /* Empty ones, to be filled at the start: file systems take their time over new files when many were
  * removed lately. */
@@ -219,7 +225,9 @@ int keeper_adopt(struct keeper *keeper, struct error *err);
 void keeper_answer_owner(const struct keeper *keeper, const struct outcome *outcome);
 
 /* keeper.c, the loop */
-/* Makes the loop and all that it is to look after; it runs later. */
+/* The loop of a keeper that has a machine; it runs later. */
+int keeper_make_loop(struct keeper *keeper, struct error *err);
+/* What its settings want the loop to look after. */
 int keeper_watch(struct keeper *keeper, struct error *err);
 /* Ends the machine at once: it cannot act any more. */
 void keeper_kill_machine(struct keeper *keeper);

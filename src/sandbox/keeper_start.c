@@ -207,7 +207,7 @@ static int begin_adoption(struct keeper *keeper, struct error *err)
 
 static int end_adoption(struct keeper *keeper, struct error *err)
 {
-    if (agent_call_end(machine_agent(keeper->machine), ADOPT_MS, err) == 0)
+    if (agent_call_end(machine_agent(keeper->machine), ADOPT_MS, &keeper->answers, err) == 0)
         return 0;
     machine_explain(keeper->machine, err);
     return error_wrap(err, "the sandbox could not be set up");
@@ -236,16 +236,6 @@ static int take_name(struct keeper *keeper, struct error *err)
     return keeper->lock < 0 ? -1 : keeper_listen(keeper, err);
 }
 
-/* One that was made ahead goes on by now. */
-static int begin_machine(struct keeper *keeper, struct error *err)
-{
-    int result = keeper->is_ahead ? 0 : keeper_start_machine(keeper, err);
-    if (result == 0)
-        result = begin_adoption(keeper, err);
-    timing_step(&keeper->timing, "machine");
-    return result;
-}
-
 /* The name, and what is on the host under it. */
 static int settle_down(struct keeper *keeper, struct error *err)
 {
@@ -261,20 +251,37 @@ static int settle_down(struct keeper *keeper, struct error *err)
     return result;
 }
 
-/* What can be done while the machine is busy with itself. */
-static int get_ready(struct keeper *keeper, struct error *err)
+/* One that was made ahead goes on by now. */
+static int begin_machine(struct keeper *keeper, struct error *err)
 {
-    int result = write_files(keeper, err);
-    timing_step(&keeper->timing, "settings and log");
+    int result = keeper->is_ahead ? 0 : keeper_start_machine(keeper, err);
     if (result == 0)
-        result = keeper_watch(keeper, err);
-    timing_step(&keeper->timing, "event loop");
+        result = begin_adoption(keeper, err);
+    if (keeper->is_ahead)
+        machine_step_back(keeper->machine, false);
+    else if (result == 0)
+        result = keeper_make_loop(keeper, err);
+    timing_step(&keeper->timing, "machine");
     return result;
 }
 
-/* A machine that was made ahead needs nothing of the host to go on; if the name is taken, or a
- * port, it is lost. */
-int keeper_start(struct keeper *keeper, struct error *err)
+/* The call that came along follows the settings at once, while they are being taken over. */
+static int begin_service(struct keeper *keeper, struct buf *early, struct error *err)
+{
+    int result = keeper_watch(keeper, err);
+    timing_step(&keeper->timing, "event loop");
+    if (result < 0)
+        return result;
+    client_add_owner(keeper, early);
+    link_flush(&keeper->agent);
+    result = write_files(keeper, err);
+    timing_step(&keeper->timing, "settings and log");
+    return result;
+}
+
+/* A machine that was made ahead needs nothing of the host to take its settings over; if the name is
+ * taken, or a port, it is lost. A call that came along waits for both. */
+int keeper_start(struct keeper *keeper, struct buf *early, struct error *err)
 {
     keeper->is_named = true;
     keeper->started_us = clock_realtime_us();
@@ -286,7 +293,7 @@ int keeper_start(struct keeper *keeper, struct error *err)
     if (result == 0 && !keeper->is_ahead)
         result = begin_machine(keeper, err);
     if (result == 0)
-        result = get_ready(keeper, err);
+        result = begin_service(keeper, early, err);
     if (result == 0)
         result = end_adoption(keeper, err);
     timing_step(&keeper->timing, "adoption");

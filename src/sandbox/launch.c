@@ -90,7 +90,7 @@ static _Noreturn void become_keeper(int socket, const char *name)
 }
 
 static int send_settings(int connection, enum operation operation, const char *text,
-                         struct error *err)
+                         const struct buf *call, struct error *err)
 {
     cleanup_buf struct buf fields = {0}, frames = {0};
     fields_add_text(&fields, TAG_CONFIG, text);
@@ -98,6 +98,8 @@ static int send_settings(int connection, enum operation operation, const char *t
         return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
     frame_append(&frames, LAUNCH_STREAM, FRAME_OPEN, (uint8_t)operation, buf_data(&fields),
                  buf_length(&fields));
+    if (call)
+        buf_append(&frames, buf_data(call), buf_length(call));
     ssize_t sent = send(connection, buf_data(&frames), buf_length(&frames), MSG_NOSIGNAL);
     if (sent != (ssize_t)buf_length(&frames))
         return error_set(err, ERROR_IO, "cannot reach the new keeper");
@@ -120,18 +122,19 @@ int launch_fork(const char *name, struct error *err)
     return steal_fd(&ours);
 }
 
-int launch_begin(int connection, const struct sandbox_config *config, struct error *err)
+int launch_begin(int connection, const struct sandbox_config *config, const struct buf *call,
+                 struct error *err)
 {
     json_t *json = sandbox_config_to_json(config);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
-    return send_settings(connection, OP_START, text, err);
+    return send_settings(connection, OP_START, text, call, err);
 }
 
-int launch_keeper(const struct sandbox_config *config, struct error *err)
+int launch_keeper(const struct sandbox_config *config, const struct buf *call, struct error *err)
 {
     cleanup_fd int keeper = launch_fork(config->name, err);
-    if (keeper < 0 || launch_begin(keeper, config, err) < 0)
+    if (keeper < 0 || launch_begin(keeper, config, call, err) < 0)
         return -1;
     return steal_fd(&keeper);
 }
@@ -139,7 +142,7 @@ int launch_keeper(const struct sandbox_config *config, struct error *err)
 int launch_ahead(const char *machine_text, struct error *err)
 {
     cleanup_fd int keeper = launch_fork("made ahead", err);
-    if (keeper < 0 || send_settings(keeper, OP_PREPARE, machine_text, err) < 0)
+    if (keeper < 0 || send_settings(keeper, OP_PREPARE, machine_text, NULL, err) < 0)
         return -1;
     return steal_fd(&keeper);
 }
@@ -160,7 +163,7 @@ int launch_copy(const struct launch_copy *copy, struct error *err)
         result = sandbox_check_name(copy->fork_of ? "sandbox name" : "name of a snapshot",
                                     copy->fork_of ? copy->fork_of : copy->snapshot, err);
     if (result == 0)
-        result = launch_keeper(&config, err);
+        result = launch_keeper(&config, NULL, err);
     sandbox_config_free(&config);
     return result;
 }

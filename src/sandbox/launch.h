@@ -1,6 +1,7 @@
 /* Starting sandboxes: a keeper of its own for each. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "image/image.h"
 #include "sandbox/config.h"
@@ -21,13 +22,17 @@ int launch_keep_warm(const struct sandbox_config *config, int until, struct erro
  * Starts a keeper for it by forking: the caller has no other threads. Returns the owner's
  * connection, on which OP_START is under way as stream LAUNCH_STREAM: it ends when the sandbox is
  * ready or could not be started.
+ *
+ * `call` may be NULL. Otherwise it is a whole operation as call_frames makes it, of the stream
+ * LAUNCH_CALL_STREAM, and the sandbox gets it together with its settings: it ends behind OP_START.
  */
-int launch_keeper(const struct sandbox_config *config, struct error *err);
+int launch_keeper(const struct sandbox_config *config, const struct buf *call, struct error *err);
 
 /* The two halves of it: a keeper that waits for its settings, called `name` where processes are
  * listed, and the settings for it, or for one that was made ahead. */
 int launch_fork(const char *name, struct error *err);
-int launch_begin(int connection, const struct sandbox_config *config, struct error *err);
+int launch_begin(int connection, const struct sandbox_config *config, const struct buf *call,
+                 struct error *err);
 
 /*
  * The same for a copy of a running sandbox, or of a snapshot, of the same namespace. All settings
@@ -49,3 +54,5 @@ int launch_copy(const struct launch_copy *copy, struct error *err);
 int launch_ahead(const char *machine_text, struct error *err);
 
 #define LAUNCH_STREAM 1
+#define LAUNCH_CALL_STREAM 2
+#define LAUNCH_CALL_MAX 16384 /* bytes */

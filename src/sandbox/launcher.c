@@ -134,22 +134,28 @@ int launcher_open(struct launcher *launcher, uv_loop_t *loop, struct error *err)
     return make(launcher, err);
 }
 
-static void write_request(struct buf *request, const struct sandbox_config *config)
+static void write_request(struct buf *request, const struct sandbox_config *config,
+                          const struct buf *call)
 {
     json_t *json = sandbox_config_to_json(config);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
-    const struct launcher_request head = {0};
+    const struct launcher_request head = {.settings_length = strlen(text)};
     buf_append(request, &head, sizeof head);
     buf_append_text(request, text);
+    if (call)
+        buf_append(request, buf_data(call), buf_length(call));
 }
 
 static int write_to(struct launcher *launcher, struct buf *request, enum launcher_request_kind kind,
                     struct error *err)
 {
-    const struct launcher_request head = {.id = launcher->next_id++, .kind = kind};
+    struct launcher_request head;
+    memcpy(&head, buf_data(request), sizeof head);
+    head.id = launcher->next_id++;
+    head.kind = kind;
     memcpy(buf_data(request), &head, sizeof head);
-    if (buf_length(request) > LAUNCHER_REQUEST_MAX)
+    if (head.settings_length > LAUNCHER_SETTINGS_MAX)
         return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
     if (fdpass_send(launcher->fd, buf_data(request), buf_length(request), -1) < 0)
         return error_errno(err, errno, "cannot reach the launcher");
@@ -183,9 +189,9 @@ static int send_launch(struct launcher *launcher, struct launch *launch,
 }
 
 int launcher_start(struct launcher *launcher, struct launch *launch,
-                   const struct sandbox_config *config, struct error *err)
+                   const struct sandbox_config *config, const struct buf *call, struct error *err)
 {
-    write_request(&launch->request, config);
+    write_request(&launch->request, config, call);
     return send_launch(launcher, launch, LAUNCHER_START, err);
 }
 
@@ -197,7 +203,7 @@ int launcher_start_anew(struct launcher *launcher, struct launch *launch, struct
 int launcher_keep(struct launcher *launcher, const struct sandbox_config *config, struct error *err)
 {
     struct buf request = {0};
-    write_request(&request, config);
+    write_request(&request, config, NULL);
     int result = send_request(launcher, &request, LAUNCHER_KEEP, err);
     launcher->standing =
         xrealloc(launcher->standing, (launcher->standing_count + 1) * sizeof *launcher->standing);

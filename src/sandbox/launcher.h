@@ -36,9 +36,9 @@ struct launcher {
 
 int launcher_open(struct launcher *launcher, uv_loop_t *loop, struct error *err);
 /* `config` has its image's reference only. The launch belongs to the launcher until it has ended;
- * launch_free afterwards. */
+ * launch_free afterwards. `call` as of launch_keeper. */
 int launcher_start(struct launcher *launcher, struct launch *launch,
-                   const struct sandbox_config *config, struct error *err);
+                   const struct sandbox_config *config, const struct buf *call, struct error *err);
 /* The same once more, with a new keeper whatever is in the pool. */
 int launcher_start_anew(struct launcher *launcher, struct launch *launch, struct error *err);
 /* Has some of these made ahead, always. */

@@ -5,9 +5,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sandbox/launch.h"
 #include "sandbox/pool.h"
 
-#define LAUNCHER_REQUEST_MAX 65536
+#define LAUNCHER_SETTINGS_MAX 65536
+#define LAUNCHER_REQUEST_MAX (LAUNCHER_SETTINGS_MAX + LAUNCH_CALL_MAX)
 
 enum launcher_request_kind {
     LAUNCHER_START,
@@ -15,10 +17,11 @@ enum launcher_request_kind {
     LAUNCHER_KEEP,       /* in the pool, always; not answered */
 };
 
-/* A request is this and the settings as JSON. */
+/* A request is this, the settings as JSON, and the call that goes along with the start. */
 struct launcher_request {
     uint64_t id;
     uint64_t kind;
+    uint64_t settings_length;
 };
 
 struct launcher_answer {

@@ -44,7 +44,8 @@ static bool is_copy(const struct sandbox_config *config)
 
 /* Only what is quick: an image that has to be built is for a process of its own. Copies and what
  * keeps its files have machines of their own. */
-static int take_from_pool(struct pools *pools, struct sandbox_config *config)
+static int take_from_pool(struct pools *pools, struct sandbox_config *config,
+                          const struct buf *call)
 {
     struct image image = {0};
     struct error ignored;
@@ -53,7 +54,7 @@ static int take_from_pool(struct pools *pools, struct sandbox_config *config)
         return -1;
     if (image_find(config->image, &image, &ignored) == 0) {
         launch_apply_image(config, &image);
-        fd = pools_take(pools, config);
+        fd = pools_take(pools, config, call);
     }
     image_release(&image);
     return fd;
@@ -73,7 +74,8 @@ static void keep_in_pool(struct pools *pools, struct sandbox_config *config)
     image_release(&image);
 }
 
-static int prepare_and_launch(struct sandbox_config *config, struct error *err)
+static int prepare_and_launch(struct sandbox_config *config, const struct buf *call,
+                              struct error *err)
 {
     struct image image = {0};
     bool is_new = !is_copy(config);
@@ -86,7 +88,7 @@ static int prepare_and_launch(struct sandbox_config *config, struct error *err)
     }
     if (result == 0) {
         state_sweep();
-        result = launch_keeper(config, err);
+        result = launch_keeper(config, call, err);
     }
     image_release(&image);
     return result;
@@ -113,11 +115,12 @@ static void enter_child(const struct launcher_process *self)
 }
 
 static _Noreturn void launch_plainly(const struct launcher_process *self,
-                                     struct launcher_answer *answer, struct sandbox_config *config)
+                                     struct launcher_answer *answer, struct sandbox_config *config,
+                                     const struct buf *call)
 {
     enter_child(self);
     title_set("msb server: starting a sandbox");
-    int fd = prepare_and_launch(config, &answer->err);
+    int fd = prepare_and_launch(config, call, &answer->err);
     if (fdpass_send(self->socket, answer, sizeof *answer, fd) < 0)
         log_warn("the server is gone; the sandbox goes on without it");
     close(self->socket);
@@ -153,11 +156,11 @@ static void renew_warmth(struct launcher_process *self, const struct sandbox_con
 }
 
 static void serve_plainly(struct launcher_process *self, struct launcher_answer *answer,
-                          struct sandbox_config *config)
+                          struct sandbox_config *config, const struct buf *call)
 {
     pid_t child = fork();
     if (child == 0)
-        launch_plainly(self, answer, config);
+        launch_plainly(self, answer, config, call);
     if (child > 0) {
         remember_child(self, child);
         return;
@@ -167,14 +170,14 @@ static void serve_plainly(struct launcher_process *self, struct launcher_answer 
 }
 
 static void start_one(struct launcher_process *self, const struct launcher_request *head,
-                      struct sandbox_config *config)
+                      struct sandbox_config *config, const struct buf *call)
 {
     struct launcher_answer answer = {.id = head->id};
     cleanup_fd int fd =
-        head->kind == LAUNCHER_START_ANEW ? -1 : take_from_pool(self->pools, config);
+        head->kind == LAUNCHER_START_ANEW ? -1 : take_from_pool(self->pools, config, call);
     answer.from_pool = fd >= 0;
     if (fd < 0) {
-        serve_plainly(self, &answer, config);
+        serve_plainly(self, &answer, config, call);
         return;
     }
     fdpass_send(self->socket, &answer, sizeof answer, fd);
@@ -187,11 +190,14 @@ static void serve_one(struct launcher_process *self, const char *request, size_t
     struct sandbox_config config;
     memcpy(&head, request, sizeof head);
     struct launcher_answer answer = {.id = head.id};
-    cleanup_free char *text = xstrndup(request + sizeof head, length - sizeof head);
+    const char *settings = request + sizeof head;
+    cleanup_free char *text = xstrndup(settings, head.settings_length);
+    cleanup_buf struct buf call = {0};
+    buf_append(&call, settings + head.settings_length, length - sizeof head - head.settings_length);
     if (read_settings(text, &config, &answer.err) < 0)
         fdpass_send(self->socket, &answer, sizeof answer, -1);
     else if (head.kind != LAUNCHER_KEEP)
-        start_one(self, &head, &config);
+        start_one(self, &head, &config, &call);
     else if (self->pools)
         keep_in_pool(self->pools, &config);
     sandbox_config_free(&config);

@@ -173,6 +173,11 @@ void link_send_credit(struct link *link, uint32_t stream, uint32_t amount)
     write_soon(link);
 }
 
+void link_flush(struct link *link)
+{
+    writer_flush(&link->writer);
+}
+
 void link_preload(struct link *link, const struct buf *bytes)
 {
     buf_append(&link->in, buf_data(bytes), buf_length(bytes));

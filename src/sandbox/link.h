@@ -46,6 +46,8 @@ void link_send(struct link *link, uint32_t stream, enum frame_type type, uint8_t
 /* Sends frames that were put together elsewhere. */
 void link_send_raw(struct link *link, const struct buf *frames);
 void link_send_credit(struct link *link, uint32_t stream, uint32_t amount);
+/* What was sent leaves now, not when the loop waits next. */
+void link_flush(struct link *link);
 /* What is sent from now on waits; what was sent before does not. */
 void link_hold(struct link *link);
 void link_release(struct link *link);

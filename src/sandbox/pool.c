@@ -361,13 +361,14 @@ static bool is_alive(int fd)
 }
 
 /* The oldest that can still be had. */
-static int take(struct pools *pools, struct kind *kind, const struct sandbox_config *config)
+static int take(struct pools *pools, struct kind *kind, const struct sandbox_config *config,
+                const struct buf *call)
 {
     struct error ignored;
     while (kind->count > 0) {
         int fd = remove_from_stock(pools, kind, 0);
         unwatch(pools, fd);
-        if (is_alive(fd) && launch_begin(fd, config, &ignored) == 0)
+        if (is_alive(fd) && launch_begin(fd, config, call, &ignored) == 0)
             return fd;
         close(fd);
         pools->counts.dropped++;
@@ -375,7 +376,7 @@ static int take(struct pools *pools, struct kind *kind, const struct sandbox_con
     return -1;
 }
 
-int pools_take(struct pools *pools, const struct sandbox_config *config)
+int pools_take(struct pools *pools, const struct sandbox_config *config, const struct buf *call)
 {
     uint64_t now = clock_monotonic_ms();
     char *machine = sandbox_config_machine_text(config);
@@ -385,7 +386,7 @@ int pools_take(struct pools *pools, const struct sandbox_config *config)
     move_to_span(kind, now);
     kind->demand[kind->span % SPANS]++;
     kind->asked_ms = now;
-    int fd = take(pools, kind, config);
+    int fd = take(pools, kind, config, call);
     if (fd >= 0)
         pools->counts.hits++;
     else

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "sandbox/config.h"
 
 struct pool_counts {
@@ -37,10 +38,11 @@ void pools_tend(struct pools *pools);
 int pools_pressure(const struct pools *pools);
 void pools_look_at_memory(struct pools *pools);
 /*
- * The connection to a keeper that was made ahead and has these settings now, OP_START under way as
- * after launch_keeper; the caller's. -1: there is none, and a plain start is to be made.
+ * The connection to a keeper that was made ahead and has these settings now, and the call that came
+ * with them, as after launch_keeper; the caller's. -1: there is none, and a plain start is to be
+ * made.
  */
-int pools_take(struct pools *pools, const struct sandbox_config *config);
+int pools_take(struct pools *pools, const struct sandbox_config *config, const struct buf *call);
 /* From now on there are always some of these, whether anybody asks for them or not. -1: of too many
  * kinds already. */
 int pools_keep(struct pools *pools, const struct sandbox_config *config);

@@ -63,7 +63,7 @@ static struct box *start_copy(const struct rpc_call *call, const char *name, str
     /* Its keeper finds these out. */
     config.image_path = xstrdup("");
     config.image_digest = xstrdup("");
-    struct box *box = boxes_start(&call->server->boxes, &config, err);
+    struct box *box = boxes_start(&call->server->boxes, &config, NULL, err);
     sandbox_config_free(&config);
     return box;
 }

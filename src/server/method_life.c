@@ -126,7 +126,7 @@ static void start_new(struct rpc_call *call, const json_t *settings)
     }
     sandbox_config_init(&config);
     int result = start_config_fill(&config, call, settings, &err);
-    struct box *box = result == 0 ? boxes_start(&call->server->boxes, &config, &err) : NULL;
+    struct box *box = result == 0 ? boxes_start(&call->server->boxes, &config, NULL, &err) : NULL;
     sandbox_config_free(&config);
     if (box)
         await_start(call, box);

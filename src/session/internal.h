@@ -58,7 +58,7 @@ struct sessions {
 
 /* session.c */
 struct session *session_new(struct sessions *sessions, const struct session_request *request,
-                            struct session_failure *failure);
+                            struct session_lease *lease, struct session_failure *failure);
 struct session *session_restore(struct sessions *sessions, const struct store_row *row);
 void session_stop(struct session *session, const char *why);
 bool session_is_usable(const struct session *session);
@@ -75,9 +75,11 @@ void session_forget(struct session *session);
 void session_fail_waiting(struct session *session, const struct session_failure *failure);
 
 /* session_sandbox.c */
-int session_try_start(struct session *session, struct error *err);
+/* The lease is that of whoever comes first, or NULL. */
+int session_try_start(struct session *session, struct session_lease *lease, struct error *err);
 /* A new sandbox for a session that has lost its own. On failure the session is gone. */
-int session_restart(struct session *session, struct session_failure *failure);
+int session_restart(struct session *session, struct session_lease *lease,
+                    struct session_failure *failure);
 /* The same for those who wait, who are told. */
 void session_start_for_waiting(struct session *session);
 /* One that runs is its sandbox from now on. */

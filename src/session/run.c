@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "sandbox/launch.h"
 #include "sandbox/requests.h"
 #include "session/run_internal.h"
 
@@ -96,10 +97,11 @@ void run_finish(struct session_run *run)
     run_free(run);
 }
 
-static void describe(const struct session_run *run, struct buf *fields)
+static void describe(const struct session_run *run, const struct session *session,
+                     struct buf *fields)
 {
     uint64_t limit = 2 * (uint64_t)run->output_max + OUTPUT_ROOM;
-    const char *language = run->language ? run->language : session_language(run->lease.session);
+    const char *language = run->language ? run->language : session_language(session);
     if (run->argv)
         exec_request_fields(fields, &(struct exec_request){.argv = run->argv,
                                                            .env = run->env,
@@ -110,6 +112,26 @@ static void describe(const struct session_run *run, struct buf *fields)
                                                          .env = run->env,
                                                          .timeout_ms = run->timeout_s * 1000,
                                                          .output_limit = &limit});
+}
+
+static enum operation operation_of(const struct session_run *run)
+{
+    return run->argv ? OP_EXEC : run->code ? OP_RUN : OP_STATUS;
+}
+
+/* Only what is short, and comes first. */
+static bool put_call(const struct session_lease *lease, const struct session *session,
+                     struct buf *frames)
+{
+    const struct session_run *run = lease->context;
+    const char *code = run->code ? run->code : "";
+    cleanup_buf struct buf fields = {0};
+    enum operation operation = operation_of(run);
+    if (run->wants_files || operation == OP_STATUS || strlen(code) > LAUNCH_CALL_MAX)
+        return false;
+    describe(run, session, &fields);
+    call_frames(frames, LAUNCH_CALL_STREAM, operation, &fields, code, strlen(code));
+    return buf_length(frames) <= LAUNCH_CALL_MAX;
 }
 
 void run_lose(struct session_run *run)
@@ -124,10 +146,15 @@ void run_begin(struct session_run *run, struct sandbox_client *client)
 {
     static const struct call_handlers handlers = {.data = on_data, .end = on_end};
     cleanup_buf struct buf fields = {0};
-    enum operation operation = run->argv ? OP_EXEC : run->code ? OP_RUN : OP_STATUS;
-    if (operation != OP_STATUS)
-        describe(run, &fields);
+    enum operation operation = operation_of(run);
     run->is_running = true;
+    if (run->lease.came_along && client->has_call) {
+        client->has_call = false;
+        call_join(client, &run->call, LAUNCH_CALL_STREAM, &handlers, run);
+        return;
+    }
+    if (operation != OP_STATUS)
+        describe(run, run->lease.session, &fields);
     call_start(client, &run->call, operation, &fields, &handlers, run);
     if (operation != OP_STATUS)
         call_give(&run->call, run->code, run->code ? strlen(run->code) : 0);
@@ -199,6 +226,7 @@ static struct session_run *begin(struct session_run *run, const struct session_r
                                  struct session_failure *failure)
 {
     run->lease.ready = on_ready;
+    run->lease.call = put_call;
     run->lease.context = run;
     collect_begin(&run->records);
     name_run(run);

@@ -225,7 +225,7 @@ static void fill(struct session *session, const struct session_request *request,
 }
 
 struct session *session_new(struct sessions *sessions, const struct session_request *request,
-                            struct session_failure *failure)
+                            struct session_lease *lease, struct session_failure *failure)
 {
     const struct session_settings *settings = sessions->settings;
     const struct session_template *template =
@@ -235,7 +235,7 @@ struct session *session_new(struct sessions *sessions, const struct session_requ
     struct session *session = allocate(sessions);
     fill(session, request, template, flavor);
     struct error err;
-    if (session_try_start(session, &err) == 0)
+    if (session_try_start(session, lease, &err) == 0)
         return session;
     failure_wrap(failure, err.code == ERROR_INVALID ? FAILURE_REQUEST : FAILURE_CREATION, NULL,
                  session->id, &err);

@@ -116,9 +116,11 @@ static char *new_sandbox_name(void)
     return xasprintf("session-%016llx", (unsigned long long)number);
 }
 
-int session_try_start(struct session *session, struct error *err)
+int session_try_start(struct session *session, struct session_lease *lease, struct error *err)
 {
     struct sandbox_config config;
+    cleanup_buf struct buf call = {0};
+    bool has_call = lease && lease->call && lease->call(lease, session, &call);
     free(session->sandbox);
     session->sandbox = new_sandbox_name();
     session->facts.state = SESSION_CREATING;
@@ -129,12 +131,14 @@ int session_try_start(struct session *session, struct error *err)
     /* Known before it can be there: one that nobody waits for any more will be found. */
     if (result == 0) {
         session_save(session);
-        session->box = boxes_start(session->sessions->boxes, &config, err);
+        session->box = boxes_start(session->sessions->boxes, &config, has_call ? &call : NULL, err);
         result = session->box ? 0 : -1;
     }
     sandbox_config_free(&config);
     if (result < 0)
         return result;
+    if (lease)
+        lease->came_along = has_call;
     session->is_starting = true;
     session->started = (struct box_waiter){.done = on_started, .context = session};
     box_await_start(session->box, &session->started);
@@ -142,10 +146,11 @@ int session_try_start(struct session *session, struct error *err)
     return 0;
 }
 
-int session_restart(struct session *session, struct session_failure *failure)
+int session_restart(struct session *session, struct session_lease *lease,
+                    struct session_failure *failure)
 {
     struct error err;
-    if (session_try_start(session, &err) == 0)
+    if (session_try_start(session, lease, &err) == 0)
         return 0;
     failure_wrap(failure, FAILURE_CREATION, NULL, session->id, &err);
     store_forget(session->sessions->store, session->namespace, session->sandbox);
@@ -158,7 +163,7 @@ int session_restart(struct session *session, struct session_failure *failure)
 void session_start_for_waiting(struct session *session)
 {
     struct error err;
-    if (session_try_start(session, &err) == 0)
+    if (session_try_start(session, session->waiting, &err) == 0)
         return;
     store_forget(session->sessions->store, session->namespace, session->sandbox);
     fail_start(session, &err);

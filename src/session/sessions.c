@@ -152,7 +152,7 @@ static int make_room(struct sessions *sessions, const struct session_request *re
 
 static struct session *find_or_make(struct sessions *sessions,
                                     const struct session_request *request,
-                                    struct session_failure *failure)
+                                    struct session_lease *lease, struct session_failure *failure)
 {
     struct session *session =
         request->id ? session_find(sessions, request->namespace, request->id) : NULL;
@@ -168,7 +168,7 @@ static struct session *find_or_make(struct sessions *sessions,
     }
     if (make_room(sessions, request, failure) < 0)
         return NULL;
-    return session_new(sessions, request, failure);
+    return session_new(sessions, request, lease, failure);
 }
 
 static int refuse_busy(struct session_failure *failure, const struct session *session)
@@ -207,17 +207,17 @@ int session_acquire(struct sessions *sessions, struct session_lease *lease,
 {
     if (check_request(sessions, request, failure) < 0)
         return -1;
-    struct session *session = find_or_make(sessions, request, failure);
+    lease->granted = lease->created = lease->came_along = false;
+    struct session *session = find_or_make(sessions, request, lease, failure);
     if (!session)
         return -1;
     bool taken = !request->shared && has_turn_taken(session);
     if ((taken && !request->wait) || count_waiting(session) >= WAITING_MAX)
         return refuse_busy(failure, session);
-    if (!session->box && session_restart(session, failure) < 0)
+    if (!session->box && session_restart(session, session->waiting ? NULL : lease, failure) < 0)
         return -1;
     lease->session = session;
     lease->shared = request->shared;
-    lease->granted = lease->created = false;
     lease->next = NULL;
     session->facts.users++;
     session->facts.accessed = clock_monotonic_ms();

@@ -47,10 +47,15 @@ struct session_request {
 struct session_lease {
     /* The session is ready to be used, or (failure is not NULL) will not be: no release then. */
     void (*ready)(struct session_lease *lease, const struct session_failure *failure);
+    /* What it will do first, as of launch_keeper; false: it does not know. A sandbox that has to be
+     * started gets it together with its settings, and `came_along` is true then. May be NULL. */
+    bool (*call)(const struct session_lease *lease, const struct session *session,
+                 struct buf *frames);
     void *context;
     /* For the reader: */
     struct session *session;
     bool created; /* its sandbox was started for this call */
+    bool came_along;
     /* For the library: */
     bool shared, granted;
     struct session_lease *next;

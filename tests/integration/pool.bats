@@ -54,6 +54,10 @@ pool_host() {
     pool the_dead_are_skipped one_that_dies_when_it_is_taken
 }
 
+@test "the first call of a session comes along with its start" {
+    pool a_first_call_comes_along
+}
+
 @test "as many as were asked for lately; none when it is turned off" {
     pool sized_by_demand turned_off
 }

@@ -4,6 +4,7 @@
 
 MSB_ENGINE chooses what isolates them.
 """
+import concurrent.futures
 import os
 import re
 import signal
@@ -311,6 +312,29 @@ def one_that_dies_when_it_is_taken(home):
         starting.join(60)
         check(server.run("box", "print(6*7)"), "42")
         server.stop("box")
+
+
+ONCE = "n = globals().get('n', 0) + 1; print(n)"
+
+
+def a_first_call_comes_along(home):
+    """One request makes the session and runs its code: once, also when the start is made anew."""
+    with PoolServer(home, size=1, max=1) as server:
+        fill(server, 1)
+        hits = server.counts["hits"]
+        check(server.call("session.run_code", code=ONCE, session_id="one")["stdout"], "1\n")
+        check(server.counts["hits"], hits + 1)
+        check(server.call("session.run_code", code="print(n)", session_id="one")["stdout"], "1\n")
+        fill(server, 1)
+        keeper = keepers_ahead(home)[0]
+        os.kill(keeper, signal.SIGSTOP)
+        with concurrent.futures.ThreadPoolExecutor() as others:
+            call = others.submit(server.call, "session.run_code", code=ONCE, session_id="two")
+            server.await_counts(lambda counts: counts["hits"] == hits + 2)
+            os.kill(keeper, signal.SIGKILL)
+            check(call.result(60)["stdout"], "1\n")
+        for session in ("one", "two"):
+            server.call("session.stop", session_id=session)
 
 
 def nothing_outlives_the_server(home):

@@ -26,6 +26,15 @@ def soon(condition, seconds=PATIENCE):
 
 
 class Calls(SessionTest):
+    def begin(self, code, session_id):
+        """The connection of a call that is under way."""
+        connection = http.client.HTTPConnection(self.server.url.removeprefix("http://"))
+        self.addCleanup(connection.close)
+        call = {"jsonrpc": "2.0", "id": 1, "method": "session.run_code",
+                "params": {"code": code, "session_id": session_id}}
+        connection.request("POST", "/api/v1/rpc", json.dumps(call), {"Content-Type": "application/json"})
+        return connection
+
     def test_one_call_is_enough(self):
         result = self.server.run("print('hello')")
         self.assertEqual(result["stdout"], "hello\n")
@@ -39,6 +48,30 @@ class Calls(SessionTest):
         self.assertTrue(self.server.run("x = 41", session_id="mine")["session_created"])
         again = self.server.run("x + 1", session_id="mine")
         self.assertEqual((again["stdout"], again["session_created"]), ("42\n", False))
+
+    def test_first_calls_of_any_length(self):
+        for length in (0, 16000, 16384, 400000):
+            with self.subTest(length=length):
+                result = self.server.run(f"# {'x' * length}\nn = globals().get('n', 0) + 1; print(n)",
+                                         session_id=f"long-{length}")
+                self.assertEqual((result["stdout"], result["session_created"]), ("1\n", True))
+                again = self.server.run("n", session_id=f"long-{length}")
+                self.assertEqual(again["stdout"], "1\n")
+
+    def test_calls_that_wait_for_the_start_keep_their_order(self):
+        first = self.begin("x = [1]", "queue")
+        soon(lambda: "queue" in self.server.ids())
+        second = self.begin("x.append(2)", "queue")
+        for call in (first, second):
+            self.assertIn(b'"success":true', call.getresponse().read())
+        self.assertEqual(self.server.run("x", session_id="queue")["stdout"], "[1, 2]\n")
+
+    def test_a_client_that_leaves_before_the_start_is_over(self):
+        for code in ("import time; time.sleep(60)", "x = 1"):
+            with self.subTest(code=code):
+                self.begin(code, "gone").close()
+                self.assertEqual(self.server.run("6 * 7", session_id="gone")["stdout"], "42\n")
+                self.server.rpc("session.stop", session_id="gone")
 
     def test_errors_of_the_code_are_results(self):
         result = self.server.run("import sys; print('e', file=sys.stderr); 1/0")
@@ -106,11 +139,7 @@ class Calls(SessionTest):
 
     def test_a_client_that_leaves_frees_the_session(self):
         self.server.run("1", session_id="left")
-        connection = http.client.HTTPConnection(self.server.url.removeprefix("http://"))
-        connection.request(
-            "POST", "/api/v1/rpc", headers={"Content-Type": "application/json"},
-            body='{"jsonrpc":"2.0","id":1,"method":"session.run_code","params":'
-                 '{"code":"import time; time.sleep(600)","session_id":"left"}}')
+        connection = self.begin("import time; time.sleep(600)", "left")
         soon(lambda: self.server.rpc("session.get", session_id="left")["status"] == "processing")
         connection.close()
         self.assertEqual(self.server.run("2", session_id="left")["stdout"], "2\n")

@@ -471,6 +471,8 @@ class Wire(AgentTest):
 
     def test_adopt_wants_entropy(self):
         self.assertEqual(self.agent.open(ADOPT, entropy=b"short").wait()["error_code"], "invalid")
+        refused = self.agent.open(EXEC, arg=["true"]).wait()
+        self.assertEqual(refused["error_code"], "unavailable")
 
     def test_adopted_environment_reaches_commands(self):
         self.agent.open(ADOPT, entropy=b"x" * 32, env=["A=1", "B=1"], cwd="/usr").wait()
