@@ -59,7 +59,7 @@ server_process() {
             sed -nE 's/^Server-Timing: ([a-z-]+);dur=[0-9]+\.[0-9]+$/\1/p' | tr '\n' ' '
     }
     assert_equal "$(timings sandbox.start '"config":{"image":"python"}' -H 'X-Timing: 1')" \
-        "launcher name disks-and-ports machine settings-and-log event-loop adoption total "
+        "launcher name disks-and-ports machine event-loop settings-and-log adoption total "
     assert_equal "$(timings sandbox.repl.run '"code":"1","language":"python"' -H 'X-Timing: 1')" \
         "inside total "
     assert_equal "$(timings sandbox.repl.run '"code":"1","language":"python"')" ""
