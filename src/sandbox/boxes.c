@@ -199,9 +199,8 @@ static void on_unwanted_end(struct client_call *call, const struct outcome *outc
 static void cancel_call(struct box *box)
 {
     static const struct call_handlers handlers = {.end = on_unwanted_end};
-    call_join(&box->client, &box->unwanted, LAUNCH_CALL_STREAM, &handlers, box);
+    call_join_first(&box->client, &box->unwanted, &handlers, box);
     call_cancel(&box->unwanted);
-    box->client.has_call = false;
 }
 
 static void on_started(struct client_call *call, const struct outcome *outcome)

@@ -159,9 +159,17 @@ void call_start(struct sandbox_client *client, struct client_call *call, enum op
               fields ? buf_data(fields) : NULL, fields ? buf_length(fields) : 0);
 }
 
-void call_frames(struct buf *out, uint32_t stream, enum operation operation,
-                 const struct buf *fields, const void *input, size_t length)
+void call_join_first(struct sandbox_client *client, struct client_call *call,
+                     const struct call_handlers *call_handlers, void *context)
 {
+    client->has_call = false;
+    call_join(client, call, LAUNCH_CALL_STREAM, call_handlers, context);
+}
+
+void call_frames(struct buf *out, enum operation operation, const struct buf *fields,
+                 const void *input, size_t length)
+{
+    const uint32_t stream = LAUNCH_CALL_STREAM;
     frame_append(out, stream, FRAME_OPEN, (uint8_t)operation, buf_data(fields), buf_length(fields));
     if (length > 0)
         frame_append(out, stream, FRAME_DATA, CHANNEL_STDIN, input, length);

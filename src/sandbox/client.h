@@ -57,12 +57,15 @@ void client_abandon(struct sandbox_client *client, const struct error *err);
 /* `fields` holds the operation's arguments. The call belongs to the caller until its end. */
 void call_start(struct sandbox_client *client, struct client_call *call, enum operation operation,
                 const struct buf *fields, const struct call_handlers *handlers, void *context);
-/* The same as bytes, with all of its input, for a sandbox that is to be started. */
-void call_frames(struct buf *out, uint32_t stream, enum operation operation,
-                 const struct buf *fields, const void *input, size_t length);
+/* The same with all of its input, as bytes that go along with a start: see launch_keeper. */
+void call_frames(struct buf *out, enum operation operation, const struct buf *fields,
+                 const void *input, size_t length);
 /* Joins an operation that is under way already, as OP_START is after launch_keeper. */
 void call_join(struct sandbox_client *client, struct client_call *call, uint32_t stream,
                const struct call_handlers *handlers, void *context);
+/* The same for the one that came along with the start: has_call is true before, and not after. */
+void call_join_first(struct sandbox_client *client, struct client_call *call,
+                     const struct call_handlers *handlers, void *context);
 
 /* All of the call's input, sent as there is room, and its end. It must last as long as the call. */
 void call_give(struct client_call *call, const void *bytes, size_t length);

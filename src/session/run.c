@@ -130,7 +130,7 @@ static bool put_call(const struct session_lease *lease, const struct session *se
     if (run->wants_files || operation == OP_STATUS || strlen(code) > LAUNCH_CALL_MAX)
         return false;
     describe(run, session, &fields);
-    call_frames(frames, LAUNCH_CALL_STREAM, operation, &fields, code, strlen(code));
+    call_frames(frames, operation, &fields, code, strlen(code));
     return buf_length(frames) <= LAUNCH_CALL_MAX;
 }
 
@@ -149,8 +149,7 @@ void run_begin(struct session_run *run, struct sandbox_client *client)
     enum operation operation = operation_of(run);
     run->is_running = true;
     if (run->lease.came_along && client->has_call) {
-        client->has_call = false;
-        call_join(client, &run->call, LAUNCH_CALL_STREAM, &handlers, run);
+        call_join_first(client, &run->call, &handlers, run);
         return;
     }
     if (operation != OP_STATUS)
