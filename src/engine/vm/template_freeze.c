@@ -68,7 +68,7 @@ static int warm(struct machine *machine, const struct machine_spec *spec, bool s
 {
     int result = 0;
     for (unsigned i = 0; result == 0 && i < ROUNDS; i++) {
-        bool with_all = i % 2 == 0;
+        bool with_all = i % 2 == 1;
         result = adopt(machine, spec, rehearsal_name(i), with_all, err);
         if (result == 0 && with_all)
             result = rehearse_commands(machine->agent, spec->language, err);
