@@ -66,9 +66,12 @@ static int make(struct keeper *keeper, struct error *err)
 static int await_start(struct keeper *keeper, struct buf *in, struct error *err)
 {
     int result = keeper_hear_owner(keeper, in, SETTLE_MS, err);
-    if (result == 0 || err->code != ERROR_TIMEOUT)
+    bool is_wanted = result == 0 || err->code != ERROR_TIMEOUT;
+    if (!is_wanted)
+        result = machine_pause(keeper->machine, err);
+    machine_step_back(keeper->machine, false);
+    if (is_wanted)
         return result;
-    result = machine_pause(keeper->machine, err);
     if (result == 0)
         result = machine_poise(keeper->machine, err);
     if (result == 0)

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -257,8 +258,9 @@ static int begin_machine(struct keeper *keeper, struct error *err)
     int result = keeper->is_ahead ? 0 : keeper_start_machine(keeper, err);
     if (result == 0)
         result = begin_adoption(keeper, err);
+    /* The kernel likes to put whom we wake behind us on the same processor: the machine first. */
     if (keeper->is_ahead)
-        machine_step_back(keeper->machine, false);
+        sched_yield();
     else if (result == 0)
         result = keeper_make_loop(keeper, err);
     timing_step(&keeper->timing, "machine");
