@@ -288,7 +288,8 @@ static void start_member(struct fleet_member *member)
     struct error err;
     int fd = steal_fd(&member->connection);
     member->state = FLEET_STARTING;
-    int result = launch_begin(fd, &member->config, NULL, &err);
+    cleanup_free char *settings = launch_settings(&member->config);
+    int result = launch_begin(fd, settings, NULL, &err);
     if (result == 0)
         result = client_open(&member->client, &member->fleet->loop, fd, &err);
     if (result < 0) {

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/engine.h"
 #include "sandbox/launch.h"
 #include "sandbox/state.h"
 
@@ -96,7 +97,8 @@ static void on_closed(struct sandbox_client *client)
         return;
     }
     box->starts_anew = false;
-    if (launcher_start_anew(box->boxes->launcher, &box->launch, &err) < 0)
+    box->from_pool = false;
+    if (launcher_start(box->boxes->launcher, &box->launch, &err) < 0)
         fail_start(box, &err);
 }
 
@@ -207,7 +209,7 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
 {
     struct box *box = call->context;
     const struct error *err = outcome->error.code != ERROR_NONE ? &outcome->error : NULL;
-    box->starts_anew = err && box->launch.from_pool && err->code != ERROR_EXISTS;
+    box->starts_anew = err && box->from_pool && err->code != ERROR_EXISTS;
     if (box->starts_anew) {
         log_info("what was made ahead for %s/%s failed: %s", box->namespace, box->name,
                  err->message);
@@ -222,22 +224,29 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
     if (box->client.has_call)
         cancel_call(box);
     note_start(box, err);
+    if (box->from_pool && box->uses_warmth)
+        launcher_renew_warmth(box->boxes->launcher, &box->launch);
     box->status = NULL;
     if (err)
         client_close(&box->client);
 }
 
-static void on_launched(struct launch *launch, int fd, const struct error *failure)
+static int join_start(struct box *box, int fd, struct error *err)
 {
     static const struct call_handlers handlers = {.end = on_started};
+    box->launched_us = clock_monotonic_us();
+    if (open_client(box, fd, err) < 0)
+        return -1;
+    call_join(&box->client, &box->starting, LAUNCH_STREAM, &handlers, box);
+    return 0;
+}
+
+static void on_launched(struct launch *launch, int fd, const struct error *failure)
+{
     struct box *box = launch->context;
     struct error err = *failure;
-    box->launched_us = clock_monotonic_us();
-    if (fd < 0 || open_client(box, fd, &err) < 0) {
+    if (fd < 0 || join_start(box, fd, &err) < 0)
         fail_start(box, &err);
-        return;
-    }
-    call_join(&box->client, &box->starting, LAUNCH_STREAM, &handlers, box);
 }
 
 static int check_room(const struct boxes *boxes, struct error *err)
@@ -251,19 +260,44 @@ static int check_room(const struct boxes *boxes, struct error *err)
     return error_hint(err, "try again in a moment");
 }
 
-struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config,
-                        const struct buf *call, struct error *err)
+/* Copies and what keeps its files have machines of their own; an image that has to be made first is
+ * the launcher's. */
+static bool may_be_ahead(const struct boxes *boxes, struct sandbox_config *config)
+{
+    struct error ignored;
+    return boxes->pools && !sandbox_config_is_copy(config) && !config->keep &&
+           launch_find_image(config, &ignored) == 0;
+}
+
+static int start(struct box *box, struct sandbox_config *config, struct error *err)
+{
+    struct boxes *boxes = box->boxes;
+    bool tries_pool = may_be_ahead(boxes, config);
+    int fd = -1;
+    box->launch.settings = launch_settings(config);
+    if (tries_pool)
+        fd = pools_take(boxes->pools, config, box->launch.settings, &box->launch.call);
+    if (fd < 0)
+        return launcher_start(boxes->launcher, &box->launch, err);
+    box->from_pool = true;
+    box->uses_warmth = engine_find(config->engine)->keep_warm != NULL;
+    return join_start(box, fd, err);
+}
+
+struct box *boxes_start(struct boxes *boxes, struct sandbox_config *config, const struct buf *call,
+                        struct error *err)
 {
     if (check_room(boxes, err) < 0)
         return NULL;
-    struct sandbox_config wanted = *config;
-    wanted.attached = config->attached || boxes->attached;
+    config->attached = config->attached || boxes->attached;
     struct box *box = box_new(boxes, config->namespace, config->name);
     box->began_us = clock_monotonic_us();
     box->brings_call = call != NULL;
+    if (call)
+        buf_append(&box->launch.call, buf_data(call), buf_length(call));
     box->launch.ended = on_launched;
     box->launch.context = box;
-    if (launcher_start(boxes->launcher, &box->launch, &wanted, call, err) == 0)
+    if (start(box, config, err) == 0)
         return box;
     box_free(box);
     return NULL;

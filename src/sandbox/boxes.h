@@ -8,13 +8,15 @@
 #include "sandbox/client.h"
 #include "sandbox/config.h"
 #include "sandbox/launcher.h"
+#include "sandbox/pool.h"
 
 struct box;
 
 struct boxes {
     uv_loop_t *loop;
     struct launcher *launcher;
-    bool attached; /* those that it starts end when this process does */
+    struct pools *pools; /* NULL: nothing is made ahead */
+    bool attached;       /* those that it starts end when this process does */
     /* A start has ended; err is NULL when it went well. May be NULL. */
     void (*started)(const struct box *box, uint64_t duration_us, const struct error *err);
     void *context;
@@ -36,6 +38,8 @@ struct box {
     struct launch launch;
     struct client_call starting, unwanted;
     bool brings_call;
+    bool from_pool;
+    bool uses_warmth;     /* …which it may have used up, see launcher_renew_warmth */
     uint64_t began_us;    /* of a start */
     uint64_t launched_us; /* when it had a keeper */
     const char *status;   /* while waiters hear that it has started: what its keeper says of it */
@@ -57,12 +61,12 @@ struct box *boxes_find(struct boxes *boxes, const char *namespace, const char *n
 /* The same for one that is being started; NULL when it is not. */
 struct box *boxes_find_starting(struct boxes *boxes, const char *namespace, const char *name);
 /*
- * Starts one that does not exist yet. NULL: see the error. `call` may be NULL, or is as of
- * launch_keeper: the waiters for the start find it under way as client.has_call; one that none of
- * them joins is cancelled.
+ * Starts one that does not exist yet. NULL: see the error. Of its image the reference is enough;
+ * what the image decides is filled in. `call` may be NULL, or is as of launch_keeper: the waiters
+ * for the start find it under way as client.has_call; one that none of them joins is cancelled.
  */
-struct box *boxes_start(struct boxes *boxes, const struct sandbox_config *config,
-                        const struct buf *call, struct error *err);
+struct box *boxes_start(struct boxes *boxes, struct sandbox_config *config, const struct buf *call,
+                        struct error *err);
 void box_await_start(struct box *box, struct box_waiter *waiter);
 /* Waits until the keeper has closed its connection: its name is free then. */
 void box_await_end(struct box *box, struct box_waiter *waiter);

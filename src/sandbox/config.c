@@ -405,3 +405,8 @@ char *sandbox_config_machine_text(const struct sandbox_config *config)
     json_decref(json);
     return text;
 }
+
+bool sandbox_config_is_copy(const struct sandbox_config *config)
+{
+    return config->fork_of || config->snapshot;
+}

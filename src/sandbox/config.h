@@ -102,6 +102,8 @@ struct machine_spec sandbox_config_machine(const struct sandbox_config *config);
  * a name. A machine made from equal ones can be had ahead. NULL when none can serve; for free().
  */
 char *sandbox_config_machine_text(const struct sandbox_config *config);
+/* Of a running sandbox or of a snapshot: all about those is the keeper's to find out. */
+bool sandbox_config_is_copy(const struct sandbox_config *config);
 
 json_t *sandbox_config_to_json(const struct sandbox_config *config);
 int sandbox_config_from_json(const json_t *json, struct sandbox_config *config, struct error *err);

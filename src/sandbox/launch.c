@@ -45,6 +45,16 @@ void launch_apply_image(struct sandbox_config *config, const struct image *image
         strv_append(&config->image_env, xstrdup(image->env[i]));
 }
 
+int launch_find_image(struct sandbox_config *config, struct error *err)
+{
+    struct image image;
+    int result = image_find(config->image, &image, err);
+    if (result == 0)
+        launch_apply_image(config, &image);
+    image_release(&image);
+    return result;
+}
+
 int launch_prepare(const struct sandbox_config *config, struct error *err)
 {
     struct machine_spec spec = sandbox_config_machine(config);
@@ -122,19 +132,24 @@ int launch_fork(const char *name, struct error *err)
     return steal_fd(&ours);
 }
 
-int launch_begin(int connection, const struct sandbox_config *config, const struct buf *call,
-                 struct error *err)
+char *launch_settings(const struct sandbox_config *config)
 {
     json_t *json = sandbox_config_to_json(config);
-    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+    char *text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
-    return send_settings(connection, OP_START, text, call, err);
+    return text;
+}
+
+int launch_begin(int connection, const char *settings, const struct buf *call, struct error *err)
+{
+    return send_settings(connection, OP_START, settings, call, err);
 }
 
 int launch_keeper(const struct sandbox_config *config, const struct buf *call, struct error *err)
 {
     cleanup_fd int keeper = launch_fork(config->name, err);
-    if (keeper < 0 || launch_begin(keeper, config, call, err) < 0)
+    cleanup_free char *settings = launch_settings(config);
+    if (keeper < 0 || launch_begin(keeper, settings, call, err) < 0)
         return -1;
     return steal_fd(&keeper);
 }

@@ -8,6 +8,8 @@
 
 /* Fills in what the image decides: its file, user, working folder, environment, language. */
 void launch_apply_image(struct sandbox_config *config, const struct image *image);
+/* The same for an image that is in the store, and quick. */
+int launch_find_image(struct sandbox_config *config, struct error *err);
 
 /* Makes everything that a start of this sandbox needs and that takes long; shows progress. */
 int launch_prepare(const struct sandbox_config *config, struct error *err);
@@ -29,10 +31,10 @@ int launch_keep_warm(const struct sandbox_config *config, int until, struct erro
 int launch_keeper(const struct sandbox_config *config, const struct buf *call, struct error *err);
 
 /* The two halves of it: a keeper that waits for its settings, called `name` where processes are
- * listed, and the settings for it, or for one that was made ahead. */
+ * listed, and the settings for it (launch_settings), or for one that was made ahead. */
 int launch_fork(const char *name, struct error *err);
-int launch_begin(int connection, const struct sandbox_config *config, const struct buf *call,
-                 struct error *err);
+char *launch_settings(const struct sandbox_config *config);
+int launch_begin(int connection, const char *settings, const struct buf *call, struct error *err);
 
 /*
  * The same for a copy of a running sandbox, or of a snapshot, of the same namespace. All settings

@@ -21,7 +21,6 @@ static void end_launch(struct launcher *launcher, const struct launcher_answer *
         return;
     }
     *at = launch->next;
-    launch->from_pool = answer->from_pool;
     launch->ended(launch, fd, &answer->err);
 }
 
@@ -38,7 +37,6 @@ static void lose(struct launcher *launcher)
     log_error("the launcher has ended; the next start makes a new one");
     uv_close((uv_handle_t *)steal_pointer(&launcher->poll), on_handle_closed);
     close(steal_fd(&launcher->fd));
-    launcher->pool.stock = 0;
     while (launcher->launches) {
         none.id = launcher->launches->id;
         end_launch(launcher, &none, -1);
@@ -49,18 +47,13 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
     struct launcher *launcher = poll->data;
-    union {
-        struct launcher_answer answer;
-        struct launcher_notice notice;
-    } message;
+    struct launcher_answer answer;
     int fd;
-    ssize_t got = fdpass_receive(launcher->fd, &message, sizeof message, &fd);
+    ssize_t got = fdpass_receive(launcher->fd, &answer, sizeof answer, &fd);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (got == sizeof message.answer)
-        end_launch(launcher, &message.answer, fd);
-    else if (got == sizeof message.notice)
-        launcher->pool = message.notice.pool;
+    if (got == sizeof answer)
+        end_launch(launcher, &answer, fd);
     else
         lose(launcher);
 }
@@ -134,84 +127,53 @@ int launcher_open(struct launcher *launcher, uv_loop_t *loop, struct error *err)
     return make(launcher, err);
 }
 
-static void write_request(struct buf *request, const struct sandbox_config *config,
-                          const struct buf *call)
+static int send_request(struct launcher *launcher, const struct launch *launch,
+                        enum launcher_request_kind kind, struct error *err)
 {
-    json_t *json = sandbox_config_to_json(config);
-    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    const struct launcher_request head = {.settings_length = strlen(text)};
-    buf_append(request, &head, sizeof head);
-    buf_append_text(request, text);
-    if (call)
-        buf_append(request, buf_data(call), buf_length(call));
-}
-
-static int write_to(struct launcher *launcher, struct buf *request, enum launcher_request_kind kind,
-                    struct error *err)
-{
-    struct launcher_request head;
-    memcpy(&head, buf_data(request), sizeof head);
-    head.id = launcher->next_id++;
-    head.kind = kind;
-    memcpy(buf_data(request), &head, sizeof head);
+    cleanup_buf struct buf request = {0};
+    const struct launcher_request head = {
+        .id = launch->id, .kind = kind, .settings_length = strlen(launch->settings)};
     if (head.settings_length > LAUNCHER_SETTINGS_MAX)
         return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
-    if (fdpass_send(launcher->fd, buf_data(request), buf_length(request), -1) < 0)
+    buf_append(&request, &head, sizeof head);
+    buf_append_text(&request, launch->settings);
+    buf_append(&request, buf_data(&launch->call), buf_length(&launch->call));
+    if (fdpass_send(launcher->fd, buf_data(&request), buf_length(&request), -1) < 0)
         return error_errno(err, errno, "cannot reach the launcher");
     return 0;
 }
 
-static int make_anew(struct launcher *launcher, struct error *err)
+static int start(struct launcher *launcher, struct launch *launch, enum launcher_request_kind kind,
+                 struct error *err)
 {
-    int result = make(launcher, err);
-    for (size_t i = 0; i < launcher->standing_count && result == 0; i++)
-        result = write_to(launcher, &launcher->standing[i], LAUNCHER_KEEP, err);
-    return result;
-}
-
-static int send_request(struct launcher *launcher, struct buf *request,
-                        enum launcher_request_kind kind, struct error *err)
-{
-    int result = launcher->fd < 0 ? make_anew(launcher, err) : 0;
-    return result < 0 ? result : write_to(launcher, request, kind, err);
-}
-
-static int send_launch(struct launcher *launcher, struct launch *launch,
-                       enum launcher_request_kind kind, struct error *err)
-{
-    if (send_request(launcher, &launch->request, kind, err) < 0)
+    launch->id = launcher->next_id++;
+    if ((launcher->fd < 0 && make(launcher, err) < 0) ||
+        send_request(launcher, launch, kind, err) < 0)
         return -1;
-    launch->id = launcher->next_id - 1;
     launch->next = launcher->launches;
     launcher->launches = launch;
     return 0;
 }
 
-int launcher_start(struct launcher *launcher, struct launch *launch,
-                   const struct sandbox_config *config, const struct buf *call, struct error *err)
+int launcher_start(struct launcher *launcher, struct launch *launch, struct error *err)
 {
-    write_request(&launch->request, config, call);
-    return send_launch(launcher, launch, LAUNCHER_START, err);
+    return start(launcher, launch, LAUNCHER_START, err);
 }
 
-int launcher_start_anew(struct launcher *launcher, struct launch *launch, struct error *err)
+int launcher_start_ahead(struct launcher *launcher, struct launch *launch, struct error *err)
 {
-    return send_launch(launcher, launch, LAUNCHER_START_ANEW, err);
+    return start(launcher, launch, LAUNCHER_AHEAD, err);
 }
 
-int launcher_keep(struct launcher *launcher, const struct sandbox_config *config, struct error *err)
+void launcher_renew_warmth(struct launcher *launcher, const struct launch *launch)
 {
-    struct buf request = {0};
-    write_request(&request, config, NULL);
-    int result = send_request(launcher, &request, LAUNCHER_KEEP, err);
-    launcher->standing =
-        xrealloc(launcher->standing, (launcher->standing_count + 1) * sizeof *launcher->standing);
-    launcher->standing[launcher->standing_count++] = request;
-    return result;
+    struct error ignored;
+    if (launcher->fd >= 0)
+        send_request(launcher, launch, LAUNCHER_WARM, &ignored);
 }
 
 void launch_free(struct launch *launch)
 {
-    buf_free(&launch->request);
+    free(steal_pointer(&launch->settings));
+    buf_free(&launch->call);
 }

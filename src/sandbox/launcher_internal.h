@@ -1,20 +1,17 @@
 /* What the server and its launcher say to each other: one message per packet. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "sandbox/launch.h"
-#include "sandbox/pool.h"
 
 #define LAUNCHER_SETTINGS_MAX 65536
-#define LAUNCHER_REQUEST_MAX (LAUNCHER_SETTINGS_MAX + LAUNCH_CALL_MAX)
 
 enum launcher_request_kind {
     LAUNCHER_START,
-    LAUNCHER_START_ANEW, /* not from the pool */
-    LAUNCHER_KEEP,       /* in the pool, always; not answered */
+    LAUNCHER_AHEAD, /* a keeper for the pool, of what sandbox_config_machine_text says */
+    LAUNCHER_WARM,  /* one like this was started from the pool; not answered */
 };
 
 /* A request is this, the settings as JSON, and the call that goes along with the start. */
@@ -23,17 +20,10 @@ struct launcher_request {
     uint64_t kind;
     uint64_t settings_length;
 };
+#define LAUNCHER_REQUEST_MAX                                                                       \
+    (sizeof(struct launcher_request) + LAUNCHER_SETTINGS_MAX + LAUNCH_CALL_MAX)
 
 struct launcher_answer {
     uint64_t id;
-    bool from_pool;
     struct error err; /* code 0: none */
 };
-
-/* The launcher's other message: what is in the pool has changed. */
-struct launcher_notice {
-    struct pool_counts pool;
-};
-
-_Static_assert(sizeof(struct launcher_answer) != sizeof(struct launcher_notice),
-               "told apart by their length");

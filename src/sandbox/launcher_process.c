@@ -22,10 +22,8 @@
 
 struct launcher_process {
     pid_t pid;
-    int socket;          /* to the server */
-    int warm;            /* who may keep an interpreter warm; -1: nobody */
-    struct pools *pools; /* NULL: there is none */
-    struct pool_counts told;
+    int socket; /* to the server */
+    int warm;   /* who may keep an interpreter warm; -1: nobody */
 };
 
 static int read_settings(const char *text, struct sandbox_config *config, struct error *err)
@@ -36,49 +34,11 @@ static int read_settings(const char *text, struct sandbox_config *config, struct
     return result;
 }
 
-/* All about those is the keeper's to find out. */
-static bool is_copy(const struct sandbox_config *config)
-{
-    return config->fork_of || config->snapshot;
-}
-
-/* Only what is quick: an image that has to be built is for a process of its own. Copies and what
- * keeps its files have machines of their own. */
-static int take_from_pool(struct pools *pools, struct sandbox_config *config,
-                          const struct buf *call)
-{
-    struct image image = {0};
-    struct error ignored;
-    int fd = -1;
-    if (!pools || is_copy(config) || config->keep)
-        return -1;
-    if (image_find(config->image, &image, &ignored) == 0) {
-        launch_apply_image(config, &image);
-        fd = pools_take(pools, config, call);
-    }
-    image_release(&image);
-    return fd;
-}
-
-static void keep_in_pool(struct pools *pools, struct sandbox_config *config)
-{
-    struct image image = {0};
-    struct error err;
-    if (image_find(config->image, &image, &err) < 0) {
-        log_warn("of %s nothing is made ahead: %s", config->image, err.message);
-    } else {
-        launch_apply_image(config, &image);
-        if (pools_keep(pools, config) < 0)
-            log_warn("of %s nothing is made ahead: there are too many kinds", config->image);
-    }
-    image_release(&image);
-}
-
 static int prepare_and_launch(struct sandbox_config *config, const struct buf *call,
                               struct error *err)
 {
     struct image image = {0};
-    bool is_new = !is_copy(config);
+    bool is_new = !sandbox_config_is_copy(config);
     int result = 0;
     if (is_new)
         result = image_ensure(config->image, &image, err);
@@ -99,17 +59,16 @@ static void keep_warm(const struct sandbox_config *config, pid_t launcher)
 {
     struct error err;
     cleanup_fd int until = (int)syscall(SYS_pidfd_open, launcher, 0);
-    if (until < 0 || getppid() != launcher || is_copy(config) || !image_is_built_in(config->image))
+    if (until < 0 || getppid() != launcher || sandbox_config_is_copy(config) ||
+        !image_is_built_in(config->image))
         return;
     title_set("msb server: warm interpreter");
     if (launch_keep_warm(config, until, &err) < 0)
         log_warn("no warm interpreter: %s", err.message);
 }
 
-static void enter_child(const struct launcher_process *self)
+static void enter_child(void)
 {
-    if (self->pools)
-        pools_forget(self->pools);
     signal(SIGCHLD, SIG_DFL);
     progress_silence();
 }
@@ -118,7 +77,7 @@ static _Noreturn void launch_plainly(const struct launcher_process *self,
                                      struct launcher_answer *answer, struct sandbox_config *config,
                                      const struct buf *call)
 {
-    enter_child(self);
+    enter_child();
     title_set("msb server: starting a sandbox");
     int fd = prepare_and_launch(config, call, &answer->err);
     if (fdpass_send(self->socket, answer, sizeof *answer, fd) < 0)
@@ -146,7 +105,7 @@ static void renew_warmth(struct launcher_process *self, const struct sandbox_con
         return;
     pid_t child = fork();
     if (child == 0) {
-        enter_child(self);
+        enter_child();
         close(self->socket);
         keep_warm(config, self->pid);
         _exit(0);
@@ -155,8 +114,8 @@ static void renew_warmth(struct launcher_process *self, const struct sandbox_con
         remember_child(self, child);
 }
 
-static void serve_plainly(struct launcher_process *self, struct launcher_answer *answer,
-                          struct sandbox_config *config, const struct buf *call)
+static void start_one(struct launcher_process *self, struct launcher_answer *answer,
+                      struct sandbox_config *config, const struct buf *call)
 {
     pid_t child = fork();
     if (child == 0)
@@ -169,19 +128,11 @@ static void serve_plainly(struct launcher_process *self, struct launcher_answer 
     fdpass_send(self->socket, answer, sizeof *answer, -1);
 }
 
-static void start_one(struct launcher_process *self, const struct launcher_request *head,
-                      struct sandbox_config *config, const struct buf *call)
+static void start_ahead(const struct launcher_process *self, struct launcher_answer *answer,
+                        const char *machine)
 {
-    struct launcher_answer answer = {.id = head->id};
-    cleanup_fd int fd =
-        head->kind == LAUNCHER_START_ANEW ? -1 : take_from_pool(self->pools, config, call);
-    answer.from_pool = fd >= 0;
-    if (fd < 0) {
-        serve_plainly(self, &answer, config, call);
-        return;
-    }
-    fdpass_send(self->socket, &answer, sizeof answer, fd);
-    renew_warmth(self, config);
+    cleanup_fd int fd = launch_ahead(machine, &answer->err);
+    fdpass_send(self->socket, answer, sizeof *answer, fd);
 }
 
 static void serve_one(struct launcher_process *self, const char *request, size_t length)
@@ -194,50 +145,33 @@ static void serve_one(struct launcher_process *self, const char *request, size_t
     cleanup_free char *text = xstrndup(settings, head.settings_length);
     cleanup_buf struct buf call = {0};
     buf_append(&call, settings + head.settings_length, length - sizeof head - head.settings_length);
+    if (head.kind == LAUNCHER_AHEAD) {
+        start_ahead(self, &answer, text);
+        return;
+    }
     if (read_settings(text, &config, &answer.err) < 0)
         fdpass_send(self->socket, &answer, sizeof answer, -1);
-    else if (head.kind != LAUNCHER_KEEP)
-        start_one(self, &head, &config, &call);
-    else if (self->pools)
-        keep_in_pool(self->pools, &config);
+    else if (head.kind == LAUNCHER_START)
+        start_one(self, &answer, &config, &call);
+    else
+        renew_warmth(self, &config);
     sandbox_config_free(&config);
 }
 
-static void tell_counts(struct launcher_process *self)
-{
-    const struct pool_counts *now = pools_counts(self->pools);
-    if (memcmp(now, &self->told, sizeof *now) == 0)
-        return;
-    self->told = *now;
-    struct launcher_notice notice = {.pool = *now};
-    fdpass_send(self->socket, &notice, sizeof notice, -1);
-}
-
-/* Ends with the server, and what was made ahead with it. */
+/* Ends with the server. */
 _Noreturn void launcher_main(void)
 {
     static char request[LAUNCHER_REQUEST_MAX];
-    const int socket = LAUNCHER_FD;
-    fcntl(socket, F_SETFD, FD_CLOEXEC);
+    fcntl(LAUNCHER_FD, F_SETFD, FD_CLOEXEC);
     signal(SIGCHLD, SIG_IGN);
     title_set("msb server: launcher");
-    struct launcher_process self = {
-        .pid = getpid(), .socket = socket, .warm = -1, .pools = pools_open()};
+    struct launcher_process self = {.pid = getpid(), .socket = LAUNCHER_FD, .warm = -1};
     for (;;) {
-        struct pollfd wait[] = {
-            {.fd = socket, .events = POLLIN},
-            {.fd = self.pools ? pools_fd(self.pools) : -1, .events = POLLIN},
-            {.fd = self.pools ? pools_pressure(self.pools) : -1, .events = POLLPRI}};
-        if (poll(wait, 3, -1) > 0 && wait[2].revents)
-            pools_look_at_memory(self.pools);
-        ssize_t got = recv(socket, request, sizeof request, MSG_DONTWAIT);
-        if (got >= 0 && got < (ssize_t)sizeof(struct launcher_request))
+        ssize_t got = recv(self.socket, request, sizeof request, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < (ssize_t)sizeof(struct launcher_request))
             _exit(0);
-        if (got > 0)
-            serve_one(&self, request, (size_t)got);
-        else if (self.pools)
-            pools_tend(self.pools);
-        if (self.pools)
-            tell_counts(&self);
+        serve_one(&self, request, (size_t)got);
     }
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -41,13 +40,17 @@ struct kind {
 };
 
 struct pools {
-    int events; /* epoll of the timer and all keepers */
-    int timer;
-    int pressure; /* -1: the kernel does not tell */
+    struct launcher *launcher;
+    int keepers; /* epoll of their connections */
+    uv_poll_t heard;
+    uv_poll_t pressure; /* on memory */
+    uv_timer_t timer;
     unsigned size, max;
     struct kind kinds[KINDS_MAX];
     struct kind *maker_of; /* what is being made; NULL: nothing */
-    int making;
+    int making;            /* -1: its keeper is being forked */
+    struct launch forking;
+    bool is_forking;     /* be it wanted any more or not */
     struct buf said;     /* by the one that is being made */
     uint64_t quiet_ms;   /* nothing is made before that */
     uint64_t lacking_ms; /* since when there are too few; 0: there are enough */
@@ -92,15 +95,15 @@ static unsigned wanted(const struct pools *pools, struct kind *kind, uint64_t no
 
 /* ---- what there is ------------------------------------------------------------------------- */
 
-static void watch(const struct pools *pools, int fd, uint32_t events)
+static void watch(const struct pools *pools, int fd)
 {
-    struct epoll_event event = {.events = events, .data.fd = fd};
-    epoll_ctl(pools->events, EPOLL_CTL_ADD, fd, &event);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    epoll_ctl(pools->keepers, EPOLL_CTL_ADD, fd, &event);
 }
 
 static void unwatch(const struct pools *pools, int fd)
 {
-    epoll_ctl(pools->events, EPOLL_CTL_DEL, fd, NULL);
+    epoll_ctl(pools->keepers, EPOLL_CTL_DEL, fd, NULL);
 }
 
 /* Its keeper sees that and ends. */
@@ -130,7 +133,8 @@ static void shrink(struct pools *pools, struct kind *kind, unsigned count)
 
 static void stop_making(struct pools *pools)
 {
-    drop(pools, pools->making);
+    if (pools->making >= 0)
+        drop(pools, steal_fd(&pools->making));
     pools->maker_of = NULL;
     buf_free(&pools->said);
 }
@@ -184,6 +188,36 @@ static struct kind *find_lacking(struct pools *pools, uint64_t now)
     return found;
 }
 
+static bool is_making(const struct pools *pools)
+{
+    return pools->maker_of || pools->is_forking;
+}
+
+static void fail_making(struct pools *pools, const struct error *err)
+{
+    log_warn("nothing can be made ahead: %s", err->message);
+    stop_making(pools);
+    pools->quiet_ms = clock_monotonic_ms() + PAUSE_MS;
+}
+
+static void plan(struct pools *pools, uint64_t now);
+
+static void on_forked(struct launch *launch, int fd, const struct error *err)
+{
+    struct pools *pools = launch->context;
+    launch_free(launch);
+    pools->is_forking = false;
+    if (!pools->maker_of) {
+        fd_close(fd);
+    } else if (fd < 0) {
+        fail_making(pools, err);
+    } else {
+        pools->making = fd;
+        watch(pools, fd);
+    }
+    plan(pools, clock_monotonic_ms());
+}
+
 static void begin_making(struct pools *pools, struct kind *kind, uint64_t now)
 {
     struct error err;
@@ -191,14 +225,15 @@ static void begin_making(struct pools *pools, struct kind *kind, uint64_t now)
         empty(pools, now);
         return;
     }
-    pools->making = launch_ahead(kind->machine, &err);
-    if (pools->making < 0) {
-        log_warn("nothing can be made ahead: %s", err.message);
-        pools->quiet_ms = now + PAUSE_MS;
-        return;
-    }
     pools->maker_of = kind;
-    watch(pools, pools->making, EPOLLIN);
+    pools->making = -1;
+    pools->forking =
+        (struct launch){.settings = xstrdup(kind->machine), .ended = on_forked, .context = pools};
+    pools->is_forking = launcher_start_ahead(pools->launcher, &pools->forking, &err) == 0;
+    if (pools->is_forking)
+        return;
+    launch_free(&pools->forking);
+    fail_making(pools, &err);
 }
 
 /* 1: it is ready; 0: not yet; -1: it never will be. */
@@ -222,17 +257,15 @@ static int hear_maker(struct pools *pools, struct error *err)
     return result < 0 ? -1 : 1;
 }
 
-static void go_on_making(struct pools *pools, uint64_t now)
+static void go_on_making(struct pools *pools)
 {
     struct error err;
     struct kind *kind = pools->maker_of;
     int result = hear_maker(pools, &err);
     if (result < 0) {
-        log_warn("nothing can be made ahead: %s", err.message);
-        stop_making(pools);
-        pools->quiet_ms = now + PAUSE_MS;
+        fail_making(pools, &err);
     } else if (result > 0) {
-        kind->stock[kind->count++] = pools->making;
+        kind->stock[kind->count++] = steal_fd(&pools->making);
         pools->maker_of = NULL;
         buf_free(&pools->said);
         pools->counts.made++;
@@ -256,11 +289,9 @@ static void lose(struct pools *pools, int fd)
 
 /* ---- the time ------------------------------------------------------------------------------ */
 
-static void wake_at(const struct pools *pools, uint64_t time_ms)
+static void on_time(uv_timer_t *timer)
 {
-    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(time_ms / 1000),
-                                           .tv_nsec = (long)(time_ms % 1000) * 1000000}};
-    timerfd_settime(pools->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    plan(timer->data, clock_monotonic_ms());
 }
 
 /* When something changes by itself: demand is forgotten, then the whole kind. 0: never. */
@@ -286,11 +317,14 @@ static void plan(struct pools *pools, uint64_t now)
     }
     struct kind *lacking = find_lacking(pools, now);
     pools->lacking_ms = !lacking ? 0 : pools->lacking_ms ? pools->lacking_ms : now;
-    if (lacking && !pools->maker_of && now >= pools->quiet_ms)
+    if (lacking && !is_making(pools) && now >= pools->quiet_ms)
         begin_making(pools, lacking, now);
-    if (lacking && !pools->maker_of)
+    if (lacking && !is_making(pools))
         next = pools->quiet_ms;
-    wake_at(pools, next);
+    if (next)
+        uv_timer_start(&pools->timer, on_time, next > now ? next - now : 0, 0);
+    else
+        uv_timer_stop(&pools->timer);
 }
 
 /* Work that somebody waits for goes first, within reason. */
@@ -302,36 +336,25 @@ static void put_off(struct pools *pools, uint64_t now)
         pools->quiet_ms = quiet;
 }
 
-/* ---- for the launcher ---------------------------------------------------------------------- */
-
-struct pools *pools_open(void)
+static void on_heard(uv_poll_t *poll, int status, int events)
 {
-    unsigned size = setting("MSB_POOL_SIZE", SIZE_DEFAULT);
-    unsigned max = setting("MSB_POOL_MAX", size > MAX_DEFAULT ? size : MAX_DEFAULT);
-    if (size == 0 || max == 0)
-        return NULL;
-    struct pools *pools = xcalloc(1, sizeof *pools);
-    pools->size = size < max ? size : max;
-    pools->max = max;
-    pools->events = epoll_create1(EPOLL_CLOEXEC);
-    pools->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    pools->pressure = pool_memory_watch();
-    watch(pools, pools->timer, EPOLLIN);
-    return pools;
+    (void)status, (void)events;
+    struct pools *pools = poll->data;
+    struct epoll_event event;
+    if (epoll_wait(pools->keepers, &event, 1, 0) < 1)
+        return;
+    if (pools->maker_of && event.data.fd == pools->making)
+        go_on_making(pools);
+    else
+        lose(pools, event.data.fd);
+    plan(pools, clock_monotonic_ms());
 }
 
-int pools_fd(const struct pools *pools)
+/* Looking at it takes the reason away, so it cannot be among what is looked at twice. */
+static void on_pressure(uv_poll_t *poll, int status, int events)
 {
-    return pools->events;
-}
-
-int pools_pressure(const struct pools *pools)
-{
-    return pools->pressure;
-}
-
-void pools_look_at_memory(struct pools *pools)
-{
+    (void)status, (void)events;
+    struct pools *pools = poll->data;
     uint64_t now = clock_monotonic_ms();
     if (!pool_memory_is_short())
         return;
@@ -339,19 +362,30 @@ void pools_look_at_memory(struct pools *pools)
     plan(pools, now);
 }
 
-void pools_tend(struct pools *pools)
+/* ---- for the server ------------------------------------------------------------------------ */
+
+struct pools *pools_open(uv_loop_t *loop, struct launcher *launcher)
 {
-    struct epoll_event event;
-    uint64_t ticks, now = clock_monotonic_ms();
-    if (epoll_wait(pools->events, &event, 1, 0) < 1)
-        return;
-    if (event.data.fd == pools->timer)
-        (void)!read(pools->timer, &ticks, sizeof ticks);
-    else if (pools->maker_of && event.data.fd == pools->making)
-        go_on_making(pools, now);
-    else
-        lose(pools, event.data.fd);
-    plan(pools, now);
+    unsigned size = setting("MSB_POOL_SIZE", SIZE_DEFAULT);
+    unsigned max = setting("MSB_POOL_MAX", size > MAX_DEFAULT ? size : MAX_DEFAULT);
+    if (size == 0 || max == 0)
+        return NULL;
+    struct pools *pools = xcalloc(1, sizeof *pools);
+    pools->launcher = launcher;
+    pools->size = size < max ? size : max;
+    pools->max = max;
+    pools->making = -1;
+    pools->keepers = epoll_create1(EPOLL_CLOEXEC);
+    pools->heard.data = pools->pressure.data = pools->timer.data = pools;
+    uv_timer_init(loop, &pools->timer);
+    uv_poll_init(loop, &pools->heard, pools->keepers);
+    uv_poll_start(&pools->heard, UV_READABLE, on_heard);
+    int pressure = pool_memory_watch();
+    if (pressure >= 0) {
+        uv_poll_init(loop, &pools->pressure, pressure);
+        uv_poll_start(&pools->pressure, UV_PRIORITIZED, on_pressure);
+    }
+    return pools;
 }
 
 static bool is_alive(int fd)
@@ -361,14 +395,14 @@ static bool is_alive(int fd)
 }
 
 /* The oldest that can still be had. */
-static int take(struct pools *pools, struct kind *kind, const struct sandbox_config *config,
+static int take(struct pools *pools, struct kind *kind, const char *settings,
                 const struct buf *call)
 {
     struct error ignored;
     while (kind->count > 0) {
         int fd = remove_from_stock(pools, kind, 0);
         unwatch(pools, fd);
-        if (is_alive(fd) && launch_begin(fd, config, call, &ignored) == 0)
+        if (is_alive(fd) && launch_begin(fd, settings, call, &ignored) == 0)
             return fd;
         close(fd);
         pools->counts.dropped++;
@@ -376,7 +410,8 @@ static int take(struct pools *pools, struct kind *kind, const struct sandbox_con
     return -1;
 }
 
-int pools_take(struct pools *pools, const struct sandbox_config *config, const struct buf *call)
+int pools_take(struct pools *pools, const struct sandbox_config *config, const char *settings,
+               const struct buf *call)
 {
     uint64_t now = clock_monotonic_ms();
     char *machine = sandbox_config_machine_text(config);
@@ -386,7 +421,7 @@ int pools_take(struct pools *pools, const struct sandbox_config *config, const s
     move_to_span(kind, now);
     kind->demand[kind->span % SPANS]++;
     kind->asked_ms = now;
-    int fd = take(pools, kind, config, call);
+    int fd = take(pools, kind, settings, call);
     if (fd >= 0)
         pools->counts.hits++;
     else
@@ -396,7 +431,7 @@ int pools_take(struct pools *pools, const struct sandbox_config *config, const s
     return fd;
 }
 
-int pools_keep(struct pools *pools, const struct sandbox_config *config)
+int pools_keep(struct pools *pools, const struct sandbox_config *config, struct error *err)
 {
     unsigned standing = 0;
     uint64_t now = clock_monotonic_ms();
@@ -405,7 +440,7 @@ int pools_keep(struct pools *pools, const struct sandbox_config *config)
         standing += pools->kinds[i].is_standing;
     if (!machine || standing >= KINDS_MAX - 1) {
         free(machine);
-        return -1;
+        return error_set(err, ERROR_LIMIT, "there are too many kinds");
     }
     struct kind *kind = find_or_add(pools, machine);
     kind->asked_ms = now;
@@ -416,16 +451,6 @@ int pools_keep(struct pools *pools, const struct sandbox_config *config)
 
 const struct pool_counts *pools_counts(const struct pools *pools)
 {
-    return &pools->counts;
-}
-
-void pools_forget(struct pools *pools)
-{
-    for (struct kind *kind = pools->kinds; kind < pools->kinds + KINDS_MAX; kind++) {
-        while (kind->count > 0)
-            close(kind->stock[--kind->count]);
-    }
-    if (pools->maker_of)
-        close(pools->making);
-    close(pools->events);
+    static const struct pool_counts none;
+    return pools ? &pools->counts : &none;
 }

@@ -1,12 +1,12 @@
 /*
- * Sandboxes made ahead, in the launcher: for every kind of machine that was asked for lately a
- * number of keepers whose machines run already, warmed and paused, waiting for their settings.
+ * Sandboxes made ahead, for a server: for every kind of machine that was asked for lately a number
+ * of keepers whose machines run already, warmed and paused, waiting for their settings.
  *
  * A start takes one; another is made in its place, one at a time and when no start has come for a
  * moment. How many are kept follows demand, between MSB_POOL_SIZE (2; 0: no pool) and MSB_POOL_MAX
  * (16). They are given up when memory runs short, and those of a kind that nobody asks for any more
  * after ten minutes, unless the server is told to have them always (MSB_POOL_IMAGES). A keeper made
- * ahead ends with its connection, and so with the launcher.
+ * ahead ends with its connection, and so with the server.
  */
 #pragma once
 
@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "sandbox/config.h"
+#include "sandbox/launcher.h"
 
 struct pool_counts {
     uint64_t stock;   /* waiting now */
@@ -26,26 +27,15 @@ struct pool_counts {
 
 struct pools;
 
-/* NULL when there is to be none. */
-struct pools *pools_open(void);
-/* Readable when pools_tend has something to do. */
-int pools_fd(const struct pools *pools);
-void pools_tend(struct pools *pools);
-/*
- * -1, or what has POLLPRI when programs wait for memory: then pools_look_at_memory. Looking at it
- * takes that away, so it cannot be part of pools_fd, which is looked at twice.
- */
-int pools_pressure(const struct pools *pools);
-void pools_look_at_memory(struct pools *pools);
+/* NULL when there is to be none. The launcher forks for it. */
+struct pools *pools_open(uv_loop_t *loop, struct launcher *launcher);
 /*
  * The connection to a keeper that was made ahead and has these settings now, and the call that came
  * with them, as after launch_keeper; the caller's. -1: there is none, and a plain start is to be
- * made.
+ * made. `settings` are those of the config as of launch_settings.
  */
-int pools_take(struct pools *pools, const struct sandbox_config *config, const struct buf *call);
-/* From now on there are always some of these, whether anybody asks for them or not. -1: of too many
- * kinds already. */
-int pools_keep(struct pools *pools, const struct sandbox_config *config);
+int pools_take(struct pools *pools, const struct sandbox_config *config, const char *settings,
+               const struct buf *call);
+/* From now on there are always some of these, whether anybody asks for them or not. */
+int pools_keep(struct pools *pools, const struct sandbox_config *config, struct error *err);
 const struct pool_counts *pools_counts(const struct pools *pools);
-/* In a forked child: the connections are the parent's alone. */
-void pools_forget(struct pools *pools);

@@ -53,7 +53,7 @@ void terminal_open(struct http_request *request);
 /* routes.c */
 extern const struct http_route server_routes[];
 
-/* standing.c: has the launcher make ahead what MSB_POOL_IMAGES names. */
+/* standing.c: has made ahead what MSB_POOL_IMAGES names. */
 void standing_open(struct server *server);
 
 /* metrics.c: GET /metrics, for Prometheus; of the key's namespace, or of everything. */

@@ -180,7 +180,7 @@ static void show_server(struct page *page)
     begin(page, "msb_build_info", "gauge", "The version of the server.");
     buf_printf(&page->text, "msb_build_info{version=\"%s\"} 1\n", MSB_VERSION);
     show_number(page, "msb_uptime_seconds", "gauge", "How long the server has run.", uptime);
-    show_pool(page, &server->launcher.pool);
+    show_pool(page, pools_counts(server->boxes.pools));
     show_number(page, "msb_connections", "gauge", "Open connections.",
                 (double)server->http.connection_count);
     show_number(page, "msb_connections_total", "counter", "Connections so far.",

@@ -275,6 +275,7 @@ int server_run(const struct server_options *options,
     if (load_tls(server, err) < 0 || find_secret(server, err) < 0 || listen_on(server, err) < 0 ||
         launcher_open(&server->launcher, &server->loop, err) < 0 || open_sessions(server, err) < 0)
         return -1;
+    server->boxes.pools = pools_open(&server->loop, &server->launcher);
     if (open_tools(server, err) < 0)
         return -1;
     standing_open(server);

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "sandbox/launch.h"
 #include "server/context.h"
 #include "server/rpc.h"
 
@@ -16,7 +17,7 @@ static void keep(struct server *server, const char *image)
     json_object_set_new(settings, "image", json_string(image));
     sandbox_config_init(&config);
     if (start_config_fill(&config, &call, settings, &err) < 0 ||
-        launcher_keep(&server->launcher, &config, &err) < 0)
+        launch_find_image(&config, &err) < 0 || pools_keep(server->boxes.pools, &config, &err) < 0)
         log_warn("of %s nothing is made ahead: %s", image, err.message);
     sandbox_config_free(&config);
     json_decref(settings);
@@ -25,7 +26,7 @@ static void keep(struct server *server, const char *image)
 void standing_open(struct server *server)
 {
     const char *list = getenv("MSB_POOL_IMAGES");
-    for (const char *at = list; at && *at; at += *at == ',') {
+    for (const char *at = server->boxes.pools ? list : NULL; at && *at; at += *at == ',') {
         size_t length = strcspn(at, ",");
         cleanup_free char *image = xstrndup(at, length);
         if (length)

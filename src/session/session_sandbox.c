@@ -128,15 +128,16 @@ int session_try_start(struct session *session, struct session_lease *lease, stru
     session->is_new = true;
     sandbox_config_init(&config);
     int result = fill_config(session, &config, err);
-    /* Known before it can be there: one that nobody waits for any more will be found. */
     if (result == 0) {
-        session_save(session);
         session->box = boxes_start(session->sessions->boxes, &config, has_call ? &call : NULL, err);
         result = session->box ? 0 : -1;
     }
     sandbox_config_free(&config);
     if (result < 0)
         return result;
+    /* It starts meanwhile. Known before anything else happens here: one that nobody waits for any
+     * more will be found. */
+    session_save(session);
     if (lease)
         lease->came_along = has_call;
     session->is_starting = true;

@@ -66,6 +66,10 @@ pool_host() {
     pool nothing_outlives_the_server
 }
 
+@test "what waits outlives the launcher, which is replaced" {
+    pool what_waits_outlives_the_launcher
+}
+
 needs_pressure() {
     needs_root
     [ -w /proc/pressure/memory ] || skip "needs a kernel that tells of pressure"

@@ -338,19 +338,29 @@ def a_first_call_comes_along(home):
 
 
 def nothing_outlives_the_server(home):
-    for victim in ("stop", "server", "launcher"):
+    for victim in ("stop", "server"):
         server = PoolServer(home, size=2, max=2)
         fill(server, 2)
         keepers = keepers_ahead(home)
         check(len(keepers), 2)
-        if victim == "launcher":
-            kill_launcher(server)
         if victim == "server":
             server.process.kill()
-        if victim != "stop":
             await_gone(keepers)
         server.__exit__()
         await_gone(keepers)
+
+
+def what_waits_outlives_the_launcher(home):
+    with PoolServer(home, size=2, max=2) as server:
+        fill(server, 2)
+        kill_launcher(server)
+        server.await_counts(lambda _: any("the launcher has ended" in line for line in server.lines))
+        hits = server.counts["hits"]
+        server.start("box")
+        check(server.run("box", "print(6*7)"), "42")
+        check(server.counts["hits"], hits + 1)
+        server.stop("box")
+        server.await_counts(lambda counts: counts["stock"] == 2)
 
 
 def sized_by_demand(home):
