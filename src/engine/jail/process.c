@@ -198,7 +198,8 @@ int jail_process_start(const struct jail_process *jail, pid_t *process, int *pid
                                         .keeper = -1,
                                         .has_groups = !jail->own || own_ids_are_many(jail->own)},
                                .program = program,
-                               .parent = sockets[1]};
+                               .parent = sockets[1],
+                               .caller = sockets[0]};
     int result = cgroup_open_doors(jail->cgroup, child.doors, err);
     if (result == 0)
         result = program < 0 ? program : describe_volumes(&child, err);

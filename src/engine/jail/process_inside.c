@@ -223,6 +223,7 @@ _Noreturn void jail_child_main(struct jail_child *child)
     setsid();
     signals_reset();
     /* Nothing comes when the caller is dead. */
+    close(child->caller);
     if (!receive_mounts(child))
         _exit(1);
     child->root.keeper = child->parent;

@@ -17,6 +17,7 @@ struct jail_child {
     int groups[JAIL_GROUPS]; /* by cgroup_view; -1 where there is none */
     int filter;
     int parent; /* our end of the conversation with the caller */
+    int caller; /* the other end, which is not ours */
     int doors[CGROUP_FOLDERS];
 };
 

@@ -33,6 +33,7 @@ struct child {
     int *volume_trees;
     bool as_root;
     int parent; /* our end of the conversation with the caller */
+    int caller; /* the other end, which is not ours */
 };
 
 /* ---- inside the new process ------------------------------------------------------------- */
@@ -77,6 +78,7 @@ static _Noreturn void child_main(struct child *child)
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
     /* Answered only after our ids are mapped; nothing comes when the caller is dead. */
+    close(child->caller);
     if (recv(child->parent, &go, 1, 0) != 1)
         _exit(1);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -87,7 +89,9 @@ static _Noreturn void child_main(struct child *child)
         result = set_own_limits(&err);
     int listener = result == 0 ? confine_calls(&err) : result;
     if (listener >= 0) {
-        fdpass_send(child->parent, "", 1, listener);
+        /* From now on we end with the caller, if that is still there. */
+        if (fdpass_send(child->parent, "", 1, listener) < 0)
+            _exit(1);
         char *environment[] = {"LD_PRELOAD=" CONFINE_CAPSTONE ":" CONFINE_PMEM, NULL};
         const struct confinement *c = child->confinement;
         execve(c->is_frozen ? CONFINE_THAW : c->argv[0], c->argv, environment);
@@ -256,7 +260,8 @@ int confine_start(const struct confinement *confinement, pid_t *process, int *pi
     struct child child = {.confinement = confinement,
                           .volume_trees = volume_trees,
                           .as_root = as_root,
-                          .parent = sockets[1]};
+                          .parent = sockets[1],
+                          .caller = sockets[0]};
     *process = -1;
     *pidfd = -1;
     int result = confinement->volume_count > sizeof volume_trees / sizeof volume_trees[0]
