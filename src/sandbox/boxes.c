@@ -275,6 +275,8 @@ static int start(struct box *box, struct sandbox_config *config, struct error *e
     bool tries_pool = may_be_ahead(boxes, config);
     int fd = -1;
     box->launch.settings = launch_settings(config);
+    if (strlen(box->launch.settings) > LAUNCH_SETTINGS_MAX)
+        return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
     if (tries_pool)
         fd = pools_take(boxes->pools, config, box->launch.settings, &box->launch.call);
     if (fd < 0)

@@ -58,3 +58,5 @@ int launch_ahead(const char *machine_text, struct error *err);
 #define LAUNCH_STREAM 1
 #define LAUNCH_CALL_STREAM 2
 #define LAUNCH_CALL_MAX 16384 /* bytes */
+/* What a server starts has no more, so that it need not wait for whom it sends them to. */
+#define LAUNCH_SETTINGS_MAX 65536

@@ -133,8 +133,6 @@ static int send_request(struct launcher *launcher, const struct launch *launch,
     cleanup_buf struct buf request = {0};
     const struct launcher_request head = {
         .id = launch->id, .kind = kind, .settings_length = strlen(launch->settings)};
-    if (head.settings_length > LAUNCHER_SETTINGS_MAX)
-        return error_set(err, ERROR_LIMIT, "the sandbox's settings are too long");
     buf_append(&request, &head, sizeof head);
     buf_append_text(&request, launch->settings);
     buf_append(&request, buf_data(&launch->call), buf_length(&launch->call));

@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "sandbox/launch.h"
 
-#define LAUNCHER_SETTINGS_MAX 65536
-
 enum launcher_request_kind {
     LAUNCHER_START,
     LAUNCHER_AHEAD, /* a keeper for the pool, of what sandbox_config_machine_text says */
@@ -21,7 +19,7 @@ struct launcher_request {
     uint64_t settings_length;
 };
 #define LAUNCHER_REQUEST_MAX                                                                       \
-    (sizeof(struct launcher_request) + LAUNCHER_SETTINGS_MAX + LAUNCH_CALL_MAX)
+    (sizeof(struct launcher_request) + LAUNCH_SETTINGS_MAX + LAUNCH_CALL_MAX)
 
 struct launcher_answer {
     uint64_t id;

@@ -23,7 +23,7 @@ pool_host() {
 }
 
 @test "settings reach what was made before them" {
-    pool settings_reach_it
+    pool settings_reach_it too_long_settings_are_refused
 }
 
 @test "rehearsals leave no trace" {

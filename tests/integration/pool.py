@@ -350,6 +350,20 @@ def nothing_outlives_the_server(home):
         await_gone(keepers)
 
 
+def too_long_settings_are_refused(home):
+    with PoolServer(home, size=1, max=1) as server:
+        fill(server, 1)
+        try:
+            server.start("box", envs=["LONG=" + "x" * 70000])
+        except RuntimeError as error:
+            assert "too long" in str(error), error
+        else:
+            raise AssertionError("they were taken")
+        check(server.counts["stock"], 1)
+        server.start("box")
+        server.stop("box")
+
+
 def what_waits_outlives_the_launcher(home):
     with PoolServer(home, size=2, max=2) as server:
         fill(server, 2)

@@ -9,6 +9,18 @@
 
 #define SECRET_BYTES 32
 
+static int open_boxes(struct server *server, struct error *err)
+{
+    if (launcher_open(&server->launcher, &server->loop, err) < 0)
+        return -1;
+    server->boxes = (struct boxes){.loop = &server->loop,
+                                   .launcher = &server->launcher,
+                                   .pools = pools_open(&server->loop, &server->launcher),
+                                   .attached = true,
+                                   .context = server};
+    return 0;
+}
+
 int tools_begin(struct server *server, struct error *err)
 {
     if (server->sessions)
@@ -17,10 +29,8 @@ int tools_begin(struct server *server, struct error *err)
         session_settings_free(&server->session_settings);
         return -1;
     }
-    if (!server->boxes.launcher && launcher_open(&server->launcher, &server->loop, err) < 0)
+    if (!server->boxes.launcher && open_boxes(server, err) < 0)
         return -1;
-    server->boxes = (struct boxes){
-        .loop = &server->loop, .launcher = &server->launcher, .attached = true, .context = server};
     server->sessions = sessions_open(&server->boxes, &server->session_settings, ":memory:", err);
     return server->sessions ? 0 : -1;
 }
