@@ -394,13 +394,13 @@ static bool is_alive(int fd)
     return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
 }
 
-/* The oldest that can still be had. */
+/* The newest that can still be had: what it needs is in a cache, if anything is. */
 static int take(struct pools *pools, struct kind *kind, const char *settings,
                 const struct buf *call)
 {
     struct error ignored;
     while (kind->count > 0) {
-        int fd = remove_from_stock(pools, kind, 0);
+        int fd = remove_from_stock(pools, kind, kind->count - 1);
         unwatch(pools, fd);
         if (is_alive(fd) && launch_begin(fd, settings, call, &ignored) == 0)
             return fd;
