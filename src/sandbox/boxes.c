@@ -218,7 +218,7 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
     }
     box->is_ready = !err;
     box->status = outcome->status;
-    box->client.has_call = !err && box->brings_call;
+    box->client.has_call = !err && buf_length(&box->launch.call) > 0;
     /* Whoever waits comes before the log. */
     tell(&box->for_start, err);
     if (box->client.has_call)
@@ -226,6 +226,7 @@ static void on_started(struct client_call *call, const struct outcome *outcome)
     note_start(box, err);
     if (box->from_pool && box->uses_warmth)
         launcher_renew_warmth(box->boxes->launcher, &box->launch);
+    launch_free(&box->launch);
     box->status = NULL;
     if (err)
         client_close(&box->client);
@@ -294,7 +295,6 @@ struct box *boxes_start(struct boxes *boxes, struct sandbox_config *config, cons
     config->attached = config->attached || boxes->attached;
     struct box *box = box_new(boxes, config->namespace, config->name);
     box->began_us = clock_monotonic_us();
-    box->brings_call = call != NULL;
     if (call)
         buf_append(&box->launch.call, buf_data(call), buf_length(call));
     box->launch.ended = on_launched;

@@ -37,9 +37,8 @@ struct box {
     struct sandbox_client client;
     struct launch launch;
     struct client_call starting, unwanted;
-    bool brings_call;
-    bool from_pool;
-    bool uses_warmth;     /* …which it may have used up, see launcher_renew_warmth */
+    bool from_pool;       /* its keeper was made ahead… */
+    bool uses_warmth;     /* …from what it may have used up: launcher_renew_warmth */
     uint64_t began_us;    /* of a start */
     uint64_t launched_us; /* when it had a keeper */
     const char *status;   /* while waiters hear that it has started: what its keeper says of it */

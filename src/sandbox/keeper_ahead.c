@@ -62,21 +62,23 @@ static int make(struct keeper *keeper, struct error *err)
     return result;
 }
 
+static int stand_by(struct keeper *keeper, struct buf *in, struct error *err)
+{
+    int result = machine_poise(keeper->machine, err);
+    if (result == 0)
+        result = keeper_hear_owner(keeper, in, -1, err);
+    return result < 0 ? result : machine_wake(keeper->machine, err);
+}
+
 /* Until somebody wants it. What has nothing to do for a while stands still. */
 static int await_start(struct keeper *keeper, struct buf *in, struct error *err)
 {
     int result = keeper_hear_owner(keeper, in, SETTLE_MS, err);
-    bool is_wanted = result == 0 || err->code != ERROR_TIMEOUT;
-    if (!is_wanted)
+    bool is_idle = result < 0 && err->code == ERROR_TIMEOUT;
+    if (is_idle)
         result = machine_pause(keeper->machine, err);
     machine_step_back(keeper->machine, false);
-    if (is_wanted)
-        return result;
-    if (result == 0)
-        result = machine_poise(keeper->machine, err);
-    if (result == 0)
-        result = keeper_hear_owner(keeper, in, -1, err);
-    return result < 0 ? result : machine_wake(keeper->machine, err);
+    return is_idle && result == 0 ? stand_by(keeper, in, err) : result;
 }
 
 int ahead_prepare(struct keeper *keeper, struct buf *in, struct error *err)

@@ -25,8 +25,8 @@ static void keep(struct server *server, const char *image)
 
 void standing_open(struct server *server)
 {
-    const char *list = getenv("MSB_POOL_IMAGES");
-    for (const char *at = server->boxes.pools ? list : NULL; at && *at; at += *at == ',') {
+    const char *list = server->boxes.pools ? getenv("MSB_POOL_IMAGES") : NULL;
+    for (const char *at = list; at && *at; at += *at == ',') {
         size_t length = strcspn(at, ",");
         cleanup_free char *image = xstrndup(at, length);
         if (length)

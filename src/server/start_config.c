@@ -153,7 +153,7 @@ int start_config_fill(struct sandbox_config *config, const struct rpc_call *call
     free(config->namespace);
     config->namespace = xstrdup(call->namespace);
     config->name = xstrdup(call->name);
-    /* The launcher finds these out. */
+    /* Found out when it is started. */
     config->image_path = xstrdup("");
     config->image_digest = xstrdup("");
     if (text_of(settings, "snapshot"))

@@ -92,7 +92,7 @@ static int fill_config(const struct session *session, struct sandbox_config *con
     config->namespace = xstrdup(session->namespace);
     config->name = xstrdup(session->sandbox);
     config->image = xstrdup(session->image);
-    /* The launcher finds these out. */
+    /* Found out when it is started. */
     config->image_path = xstrdup("");
     config->image_digest = xstrdup("");
     config->cpus = session->cpus;
