@@ -20,6 +20,7 @@ from pool_server import PoolServer
 # Reads a file again and again in a group that has less memory than the file.
 THRASH = """
 import mmap, os, sys
+os.nice(-10)  # on a busy host they would wait for a processor instead
 open(sys.argv[1] + "/cgroup.procs", "w").write(str(os.getpid()))
 file = os.open(sys.argv[2], os.O_RDONLY)
 for _ in range(10000):
