@@ -38,6 +38,9 @@ static void add_memory(char ***argv, const struct machine_spec *spec, bool clone
     add(argv, "-machine",
         "microvm,memory-backend=memory,x-option-roms=off,auto-kernel-cmdline=off,rtc=on,"
         "ioapic2=off,pit=off");
+    /* Loads the kernel by itself. Other firmware, which some distributions make the default, needs
+     * the option ROM that is switched off above. */
+    add(argv, "-bios", "qboot.rom");
 }
 
 /*
