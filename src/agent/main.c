@@ -2,6 +2,8 @@
  * The agent: PID 1 of every sandbox. It serves one connection from the keeper.
  *
  *   msb-agent          boots the machine it is the first process of, and serves its port
+ *   msb-agent … --trial
+ *                      the same, and puts the kernel to the test before
  *   msb-agent --fd N   serves the inherited descriptor N in the world it finds
  *   msb-agent --jail N GROUP MEMORY PROCESSES
  *                      the same as the first process of a jail; the others are inherited folders
@@ -40,6 +42,7 @@
 #include "agent/run.h"
 #include "agent/scope.h"
 #include "agent/spawn.h"
+#include "agent/trial.h"
 #include "agent/tunnel.h"
 #include "agent/zygote.h"
 #include "agent/zygote_start.h"
@@ -168,7 +171,7 @@ static void let_others_finish(void)
     syscall(SYS_sched_setscheduler, 0, SCHED_BATCH | SCHED_RESET_ON_FORK, &none);
 }
 
-static int serve_machine(void)
+static int serve_machine(bool is_trial)
 {
     struct error err;
     machine_set_ours();
@@ -178,6 +181,8 @@ static int serve_machine(void)
         fprintf(stderr, "msb-agent: cannot boot: %s\n", err.message);
         machine_power_off();
     }
+    if (is_trial && !trial_run())
+        machine_power_off();
     settle(-1);
     return serve(fd, true);
 }
@@ -231,9 +236,10 @@ int main(int argc, char **argv)
         return serve_jail(argv + 2);
     if (argc == 4 && strcmp(argv[1], "--zygote") == 0 && read_descriptor(argv[2], &fd) && fd >= 0)
         return zygote_start(argv[3], environ, fd);
-    /* The kernel hands on what it does not know of its command line, so arguments mean nothing. */
+    /* The kernel hands on what it does not know of its command line, so other arguments mean
+     * nothing. */
     if (getpid() == 1)
-        return serve_machine();
+        return serve_machine(argc > 1 && strcmp(argv[argc - 1], "--trial") == 0);
     fprintf(stderr, "usage: msb-agent --fd N\n");
     return 2;
 }

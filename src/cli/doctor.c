@@ -189,7 +189,15 @@ static void check_kernel(struct finding *finding)
     struct error err;
     struct kernel kernel;
     if (kernel_find(getenv("MSB_KERNEL"), &kernel, &err) == 0) {
-        found(finding, CHECK_OK, kernel.version, "");
+        cleanup_strv char **failures = kernel_failures();
+        cleanup_free char *detail = failures && failures[0]
+                                        ? xasprintf("%s; a kernel that failed its trial is not "
+                                                    "used: %s",
+                                                    kernel.version, failures[0])
+                                        : xstrdup(kernel.version);
+        found(finding, CHECK_OK, detail,
+              failures && failures[0] ? "`msb prepare --update` gets a newer one when there is one"
+                                      : "");
         kernel_release(&kernel);
         return;
     }

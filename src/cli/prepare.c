@@ -52,7 +52,7 @@ static int update_kernel(struct error *err)
     int result = kernel_update(&kernel, err);
     if (result < 0)
         return result;
-    printf("kernel %s is ready\n", kernel.version);
+    printf("kernel %s has been fetched\n", kernel.version);
     kernel_release(&kernel);
     return 0;
 }

@@ -14,6 +14,9 @@
 #include "engine/machine.h"
 #include "engine/vm/vm.h"
 
+#define CONSOLE_PIECE 4096
+#define CONSOLE_KEPT 65536
+
 static const struct engine *const engines[] = {&vm_engine, &jail_engine};
 
 const struct engine *engine_find(const char *name)
@@ -27,7 +30,8 @@ const struct engine *engine_find(const char *name)
 
 void machine_init(struct machine *machine, const struct machine_ops *ops)
 {
-    *machine = (struct machine){.ops = ops, .process = -1, .exit = -1, .agent = -1, .words = -1};
+    *machine = (struct machine){
+        .ops = ops, .process = -1, .exit = -1, .agent = -1, .words = -1, .console = -1};
 }
 
 int machine_agent(const struct machine *machine)
@@ -38,6 +42,23 @@ int machine_agent(const struct machine *machine)
 int machine_exit(const struct machine *machine)
 {
     return machine->exit;
+}
+
+int machine_console(const struct machine *machine)
+{
+    return machine->console;
+}
+
+void machine_hear(struct machine *machine)
+{
+    ssize_t got;
+    struct buf *said = &machine->said;
+    while (machine->console >= 0 &&
+           (got = read(machine->console, buf_reserve(said, CONSOLE_PIECE), CONSOLE_PIECE)) > 0) {
+        buf_commit(said, (size_t)got);
+        if (buf_length(said) > CONSOLE_KEPT)
+            buf_consume(said, buf_length(said) - CONSOLE_KEPT);
+    }
 }
 
 pid_t machine_process(const struct machine *machine)
@@ -178,6 +199,8 @@ void machine_free(struct machine *machine)
     fd_close(machine->exit);
     fd_close(machine->agent);
     fd_close(machine->words);
+    fd_close(machine->console);
+    buf_free(&machine->said);
     struct cgroup group = machine->cgroup;
     machine->ops->release(machine);
     cgroup_remove(&group);

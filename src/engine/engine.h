@@ -79,6 +79,11 @@ const struct engine *engine_find(const char *name);
 int machine_agent(const struct machine *machine);
 /* Becomes readable when the machine is gone. The machine keeps ownership. */
 int machine_exit(const struct machine *machine);
+/* Readable when the kernel inside says something; -1: the machine has no kernel of its own. The
+ * machine keeps ownership. */
+int machine_console(const struct machine *machine);
+/* Takes what the kernel has said, so that it can go on; machine_explain uses the end of it. */
+void machine_hear(struct machine *machine);
 /* The host process that is the machine. */
 pid_t machine_process(const struct machine *machine);
 /* "kvm", "tcg", "native" and the release of the kernel inside. */

@@ -1,6 +1,7 @@
 /* What every engine's machine begins with; for engines only. */
 #pragma once
 
+#include "base/buf.h"
 #include "engine/cgroup.h"
 #include "engine/engine.h"
 
@@ -22,9 +23,11 @@ struct machine_ops {
 struct machine {
     const struct machine_ops *ops;
     pid_t process;
-    int exit;  /* pidfd */
-    int agent; /* stream */
-    int words; /* its stderr, non-blocking */
+    int exit;        /* pidfd */
+    int agent;       /* stream */
+    int words;       /* its stderr, non-blocking */
+    int console;     /* what the kernel inside says, non-blocking; -1: there is none of its own */
+    struct buf said; /* …the end of it */
     struct cgroup cgroup;
     unsigned cpu_percent;
     char accelerator[16];

@@ -101,6 +101,15 @@ void keeper_end(struct keeper *keeper, enum error_code code, const char *reason)
     }
 }
 
+void keeper_lost_machine(struct keeper *keeper)
+{
+    struct error err;
+    error_set(&err, ERROR_UNAVAILABLE, "its machine ended");
+    if (!keeper->ending)
+        machine_explain(keeper->machine, &err);
+    keeper_end(keeper, ERROR_UNAVAILABLE, err.message);
+}
+
 static void on_idle(uv_timer_t *timer)
 {
     struct keeper *keeper = timer->data;
@@ -133,7 +142,13 @@ static void on_connection(uv_poll_t *listener, int status, int events)
 static void on_machine_exit(uv_poll_t *watch, int status, int events)
 {
     (void)status, (void)events;
-    keeper_end(watch->data, ERROR_UNAVAILABLE, "its machine ended");
+    keeper_lost_machine(watch->data);
+}
+
+static void on_console(uv_poll_t *watch, int status, int events)
+{
+    (void)status, (void)events;
+    machine_hear(((struct keeper *)watch->data)->machine);
 }
 
 static void on_terminate(uv_signal_t *watch, int number)
@@ -152,6 +167,11 @@ int keeper_make_loop(struct keeper *keeper, struct error *err)
         return result;
     uv_poll_init(loop, &keeper->listener, keeper->listening);
     uv_poll_init(loop, &keeper->machine_exit, machine_exit(keeper->machine));
+    if (machine_console(keeper->machine) >= 0) {
+        uv_poll_init(loop, &keeper->console, machine_console(keeper->machine));
+        keeper->console.data = keeper;
+        uv_poll_start(&keeper->console, UV_READABLE, on_console);
+    }
     uv_timer_init(loop, &keeper->idle);
     uv_timer_init(loop, &keeper->lifetime);
     uv_signal_init(loop, &keeper->terminate);

@@ -122,6 +122,7 @@ struct keeper {
     int listening; /* socket */
     uv_poll_t listener;
     uv_poll_t machine_exit;
+    uv_poll_t console;
     uv_timer_t idle;
     uv_timer_t lifetime;
     uv_signal_t terminate;
@@ -233,6 +234,8 @@ int keeper_watch(struct keeper *keeper, struct error *err);
 void keeper_kill_machine(struct keeper *keeper);
 /* Ends the sandbox; the loop runs out afterwards. */
 void keeper_end(struct keeper *keeper, enum error_code code, const char *reason);
+/* The same when the machine has ended by itself, with its own reason where that is known. */
+void keeper_lost_machine(struct keeper *keeper);
 /* Something happened: the idle deadline moves. */
 void keeper_touch(struct keeper *keeper);
 

@@ -300,8 +300,10 @@ static void on_agent_frame(struct link *link, const struct frame *frame)
 
 static void on_agent_lost(struct link *link, const struct error *reason)
 {
-    keeper_end(link->owner, reason->code == ERROR_PROTOCOL ? ERROR_PROTOCOL : ERROR_UNAVAILABLE,
-               reason->code == ERROR_PROTOCOL ? reason->message : "its machine ended");
+    if (reason->code == ERROR_PROTOCOL)
+        keeper_end(link->owner, ERROR_PROTOCOL, reason->message);
+    else
+        keeper_lost_machine(link->owner);
 }
 
 const struct link_handlers route_agent_handlers = {

@@ -231,6 +231,9 @@ static void test_processes_become_a_frozen_one(void **state)
 #ifdef __SANITIZE_ADDRESS__
     skip(); /* what would be frozen is this program, whose memory is not laid out like others' */
 #endif
+    int console[2];
+    assert_int_equal(pipe2(console, O_CLOEXEC), 0);
+    give(FROZEN_CONSOLE, console[1]);
     give(FROZEN_IMAGE, file_of("image", 4096));
     give(FROZEN_DISK, file_of("disk", 4096));
     give(FROZEN_OVERLAY, file_of("overlay", 4096));
@@ -248,7 +251,8 @@ static void test_processes_become_a_frozen_one(void **state)
                                        .disk = at[FROZEN_DISK],
                                        .overlay = at[FROZEN_OVERLAY],
                                        .kept = at[FROZEN_KEPT],
-                                       .memory = at[FROZEN_MEMORY]};
+                                       .memory = at[FROZEN_MEMORY],
+                                       .console = console[0]};
     if (freeze(process, &files, at[FROZEN_SELF], &err) < 0)
         fail_msg("%s", err.message);
     assert_int_equal(frozen_look(at[FROZEN_SELF]), FROZEN_USABLE);

@@ -376,15 +376,81 @@ static void modules_that_depend_on_each_other_end(void **state)
 
 static void package_version_is_parsed(void **state)
 {
-    cleanup_free char *version =
+    cleanup_strv char **versions =
         kernel_package_parse("Package: linux-image-amd64\nProvides: linux-image-generic\n"
-                             "Depends: linux-image-6.1.0-54-amd64 (= 6.1.190-1)\nDescription: x\n");
+                             "Depends: linux-image-6.1.0-54-amd64 (= 6.1.190-1)\nDescription: x\n\n"
+                             "Package: linux-image-6.12-amd64\n"
+                             "Depends: linux-image-6.12.117+deb12-amd64 (= 6.12.117-1~deb12u1)\n");
     (void)state;
-    assert_string_equal(version, "6.1.0-54-amd64");
+    assert_string_equal(versions[0], "6.12.117+deb12-amd64");
+    assert_string_equal(versions[1], "6.1.0-54-amd64");
+    assert_null(versions[2]);
     assert_null(kernel_package_parse(""));
     assert_null(kernel_package_parse("Depends: libc6\nReplaces: linux-image-1\n"));
     assert_null(kernel_package_parse("Depends: linux-image-../../x\n"));
     assert_null(kernel_package_parse("Depends: linux-image-\n"));
+}
+
+static void metapackages_are_told_from_others(void **state)
+{
+    (void)state;
+    assert_true(kernel_package_is_meta("linux-image-amd64", "amd64"));
+    assert_true(kernel_package_is_meta("linux-image-6.12-amd64", "amd64"));
+    assert_false(kernel_package_is_meta("linux-image-6.1.0-54-amd64", "amd64"));
+    assert_false(kernel_package_is_meta("linux-image-6.12.117+deb12-amd64", "amd64"));
+    assert_false(kernel_package_is_meta("linux-image-cloud-amd64", "amd64"));
+    assert_false(kernel_package_is_meta("linux-image-rt-amd64", "amd64"));
+    assert_false(kernel_package_is_meta("linux-image-amd64-dbg", "amd64"));
+    assert_false(kernel_package_is_meta("linux-image-arm64", "amd64"));
+}
+
+static void store_kernel(const char *version, const char *verdict)
+{
+    cleanup_free char *vmlinux = home_path("kernels/%s/vmlinux", version);
+    cleanup_free char *judged = home_path("kernels/%s/verdict", version);
+    write_text(vmlinux, "x");
+    if (verdict)
+        write_text(judged, verdict);
+}
+
+static void kernel_is_used_once_it_has_passed_its_trial(void **state)
+{
+    struct error err;
+    struct kernel kernel;
+    (void)state;
+    store_kernel("6.1.0-54-amd64", "");
+    store_kernel("6.1.0-55-amd64", "it crashed");
+    store_kernel("6.1.0-56-amd64", NULL);
+    assert_int_equal(kernel_find(NULL, &kernel, &err), 0);
+    assert_string_equal(kernel.version, "6.1.0-54-amd64");
+    kernel_release(&kernel);
+    assert_int_equal(kernel_ensure(NULL, &kernel, &err), 0);
+    assert_string_equal(kernel.version, "6.1.0-56-amd64");
+    assert_false(kernel.is_tried);
+    assert_int_equal(kernel_judge(&kernel, NULL, &err), 0);
+    kernel_release(&kernel);
+    assert_int_equal(kernel_find(NULL, &kernel, &err), 0);
+    assert_string_equal(kernel.version, "6.1.0-56-amd64");
+    assert_true(kernel.is_tried);
+    kernel_release(&kernel);
+}
+
+static void kernel_that_failed_its_trial_is_passed_over_and_named(void **state)
+{
+    struct error err;
+    struct kernel kernel;
+    (void)state;
+    store_kernel("6.1.0-54-amd64", "");
+    store_kernel("6.1.0-55-amd64", NULL);
+    assert_int_equal(kernel_ensure(NULL, &kernel, &err), 0);
+    assert_int_equal(kernel_judge(&kernel, "it crashed", &err), 0);
+    kernel_release(&kernel);
+    assert_int_equal(kernel_ensure(NULL, &kernel, &err), 0);
+    assert_string_equal(kernel.version, "6.1.0-54-amd64");
+    kernel_release(&kernel);
+    cleanup_strv char **failures = kernel_failures();
+    assert_string_equal(failures[0], "6.1.0-55-amd64: it crashed");
+    assert_null(failures[1]);
 }
 
 static void newest_version_in_the_store_is_found(void **state)
@@ -396,10 +462,8 @@ static void newest_version_in_the_store_is_found(void **state)
     (void)state;
     assert_refused(kernel_find(NULL, &kernel, &err), ERROR_NOT_FOUND);
     assert_true(strlen(err.hint) > 0);
-    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
-        cleanup_free char *path = home_path("kernels/%s/vmlinux", versions[i]);
-        write_text(path, "x");
-    }
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+        store_kernel(versions[i], "");
     cleanup_free char *unfinished = home_path("kernels/9.9/modules/order");
     write_text(unfinished, "");
     assert_int_equal(kernel_find(NULL, &kernel, &err), 0);
@@ -473,6 +537,9 @@ int main(void)
         cmocka_unit_test_setup(missing_module_is_named, empty_home),
         cmocka_unit_test_setup(modules_that_depend_on_each_other_end, empty_home),
         cmocka_unit_test(package_version_is_parsed),
+        cmocka_unit_test(metapackages_are_told_from_others),
+        cmocka_unit_test_setup(kernel_is_used_once_it_has_passed_its_trial, empty_home),
+        cmocka_unit_test_setup(kernel_that_failed_its_trial_is_passed_over_and_named, empty_home),
         cmocka_unit_test_setup(newest_version_in_the_store_is_found, empty_home),
         cmocka_unit_test_setup(chosen_elf_is_used_in_place, empty_home),
         cmocka_unit_test_setup(chosen_bzimage_is_unwrapped_once, empty_home),

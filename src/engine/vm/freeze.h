@@ -7,7 +7,7 @@
 
 /* What it was given: descriptors of ours for the same files. */
 struct freeze_files {
-    int image, disk, overlay, kept, memory;
+    int image, disk, overlay, kept, memory, console;
 };
 
 /* The process, ours, must have nothing to do. It goes on afterwards. */

@@ -27,7 +27,11 @@ static int find_given(const struct freezing *f, int number, const char *path)
     struct stat status;
     if (number == FROZEN_QMP || number == FROZEN_AGENT)
         return number;
-    if (stat(path, &status) < 0 || !S_ISREG(status.st_mode))
+    if (stat(path, &status) < 0)
+        return 0;
+    if (S_ISFIFO(status.st_mode))
+        return is_same(&status, f->files->console) ? FROZEN_CONSOLE : 0;
+    if (!S_ISREG(status.st_mode))
         return 0;
     return is_same(&status, f->files->image)     ? FROZEN_IMAGE
            : is_same(&status, f->files->disk)    ? FROZEN_DISK

@@ -31,6 +31,7 @@
 enum frozen_given {
     FROZEN_QMP = 3,
     FROZEN_AGENT,
+    FROZEN_CONSOLE,
     FROZEN_IMAGE,
     FROZEN_DISK,
     FROZEN_OVERLAY,

@@ -19,6 +19,8 @@
 #include "engine/vm/kernel_unwrap.h"
 
 #define CUSTOM_PREFIX "custom-"
+#define VERDICT "verdict"
+#define VERDICT_MAX 4096
 /* The package, its unpacked modules and the result. */
 #define SPACE_NEEDED ((uint64_t)700 << 20)
 
@@ -39,6 +41,21 @@ static char *find_modules(const char *vmlinux)
     return file_exists(order) ? steal_pointer(&folder) : NULL;
 }
 
+enum standing { UNTRIED, PASSED, FAILED };
+
+/* `reason`, if not NULL, gets how it failed. */
+static enum standing standing_of(const char *version, struct buf *reason)
+{
+    struct error ignored;
+    cleanup_buf struct buf text = {0};
+    cleanup_free char *path = home_path("kernels/%s/" VERDICT, version);
+    if (file_read(path, VERDICT_MAX, &text, &ignored) < 0)
+        return UNTRIED;
+    if (reason)
+        buf_append(reason, buf_data(&text), buf_length(&text));
+    return buf_length(&text) ? FAILED : PASSED;
+}
+
 /* Entries of the store are whole: they were renamed into place. */
 static bool load_stored(const char *version, struct kernel *kernel)
 {
@@ -46,6 +63,7 @@ static bool load_stored(const char *version, struct kernel *kernel)
     if (!file_exists(vmlinux))
         return false;
     kernel->version = xstrdup(version);
+    kernel->is_tried = standing_of(version, NULL) == PASSED;
     kernel->modules = find_modules(vmlinux);
     kernel->vmlinux = steal_pointer(&vmlinux);
     return true;
@@ -58,32 +76,53 @@ static bool is_debian_entry(const char *name)
            file_exists(vmlinux);
 }
 
-static char *newest_stored(void)
+/* The versions of Debian's in the store, newest first. */
+static char **list_stored(void)
 {
     cleanup_free char *path = home_path("kernels");
-    cleanup_free char *newest = NULL;
+    char **versions = NULL;
     DIR *folder = opendir(path);
     const struct dirent *entry;
     while (folder && (entry = readdir(folder))) {
-        if (!is_debian_entry(entry->d_name))
-            continue;
-        if (!newest || strverscmp(entry->d_name, newest) > 0) {
-            free(newest);
-            newest = xstrdup(entry->d_name);
-        }
+        if (is_debian_entry(entry->d_name))
+            strv_append(&versions, xstrdup(entry->d_name));
     }
     if (folder)
         closedir(folder);
-    return steal_pointer(&newest);
+    kernel_package_sort(versions);
+    return versions;
 }
 
-static int find_debian(struct kernel *kernel, struct error *err)
+/* The newest in the store that has passed its trial or, with `may_try`, may still do so. */
+static int find_debian(bool may_try, struct kernel *kernel, struct error *err)
 {
-    cleanup_free char *version = newest_stored();
-    if (version && load_stored(version, kernel))
-        return 0;
+    cleanup_strv char **versions = list_stored();
+    for (size_t i = 0; versions && versions[i]; i++) {
+        enum standing standing = standing_of(versions[i], NULL);
+        if ((standing == PASSED || (may_try && standing == UNTRIED)) &&
+            load_stored(versions[i], kernel))
+            return 0;
+    }
     error_set(err, ERROR_NOT_FOUND, "no kernel has been fetched yet");
     return error_hint(err, "run `msb prepare`, or choose one with --kernel FILE");
+}
+
+int kernel_judge(const struct kernel *kernel, const char *failure, struct error *err)
+{
+    cleanup_free char *path = home_path("kernels/%s/" VERDICT, kernel->version);
+    return file_write_atomic(path, failure, failure ? strlen(failure) : 0, 0644, err);
+}
+
+char **kernel_failures(void)
+{
+    char **failures = NULL;
+    cleanup_strv char **versions = list_stored();
+    for (size_t i = 0; versions && versions[i]; i++) {
+        cleanup_buf struct buf reason = {0};
+        if (standing_of(versions[i], &reason) == FAILED)
+            strv_append(&failures, xasprintf("%s: %s", versions[i], buf_text(&reason)));
+    }
+    return failures;
 }
 
 /* Changes when the file does, without reading it. */
@@ -129,13 +168,14 @@ static int find_custom(const char *chosen, struct kernel *kernel, struct error *
     }
     free(kernel->modules);
     kernel->modules = find_modules(path);
+    kernel->is_tried = true;
     return 0;
 }
 
 int kernel_find(const char *chosen, struct kernel *kernel, struct error *err)
 {
     *kernel = (struct kernel){0};
-    return chosen ? find_custom(chosen, kernel, err) : find_debian(kernel, err);
+    return chosen ? find_custom(chosen, kernel, err) : find_debian(false, kernel, err);
 }
 
 /* Moves the finished folder into the store; somebody who was faster is as good. */
@@ -211,19 +251,24 @@ static int lock_store(struct error *err)
 int kernel_update(struct kernel *kernel, struct error *err)
 {
     *kernel = (struct kernel){0};
-    cleanup_free char *version = NULL;
-    int result = kernel_package_resolve(&version, err);
+    cleanup_strv char **versions = NULL;
+    int result = kernel_package_resolve(&versions, err);
     if (result < 0)
         return result;
     cleanup_fd int lock = lock_store(err);
     if (lock < 0)
         return lock;
-    if (load_stored(version, kernel))
-        return 0;
-    result = build(NULL, version, err);
-    if (result < 0)
-        return result;
-    return load_stored(version, kernel) ? 0 : find_debian(kernel, err);
+    for (size_t i = 0; versions[i]; i++) {
+        if (standing_of(versions[i], NULL) == FAILED)
+            continue;
+        if (load_stored(versions[i], kernel))
+            return 0;
+        result = build(NULL, versions[i], err);
+        if (result < 0 || load_stored(versions[i], kernel))
+            return result;
+    }
+    error_set(err, ERROR_MISSING, "no kernel that apt offers has passed its trial");
+    return error_hint(err, "`msb doctor` tells why; choose another with --kernel FILE");
 }
 
 static int ensure_custom(const char *chosen, struct kernel *kernel, struct error *err)
@@ -244,7 +289,8 @@ static int ensure_custom(const char *chosen, struct kernel *kernel, struct error
 
 int kernel_ensure(const char *chosen, struct kernel *kernel, struct error *err)
 {
-    int result = kernel_find(chosen, kernel, err);
+    *kernel = (struct kernel){0};
+    int result = chosen ? find_custom(chosen, kernel, err) : find_debian(true, kernel, err);
     if (result == 0 || err->code != ERROR_NOT_FOUND)
         return result;
     return chosen ? ensure_custom(chosen, kernel, err) : kernel_update(kernel, err);

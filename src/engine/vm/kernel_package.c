@@ -45,21 +45,50 @@ static bool is_version(const char *text)
     return true;
 }
 
+bool kernel_package_is_meta(const char *name, const char *architecture)
+{
+    static const char prefix[] = PACKAGE_PREFIX;
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0)
+        return false;
+    const char *rest = name + sizeof prefix - 1;
+    size_t series = strspn(rest, "0123456789.");
+    if (series && rest[series] == '-')
+        rest += series + 1;
+    return strcmp(rest, architecture) == 0;
+}
+
+static int newer_first(const void *a, const void *b)
+{
+    return strverscmp(*(char *const *)b, *(char *const *)a);
+}
+
+void kernel_package_sort(char **versions)
+{
+    size_t count = 0;
+    while (versions && versions[count])
+        count++;
+    if (count)
+        qsort(versions, count, sizeof *versions, newer_first);
+}
+
 /* Field names are not translated in this output, unlike in that of `apt-cache depends`. */
-char *kernel_package_parse(const char *text)
+char **kernel_package_parse(const char *text)
 {
     static const char field[] = "Depends:";
-    const char *line = text;
-    while (line && strncmp(line, field, sizeof field - 1) != 0) {
-        line = strchr(line, '\n');
-        line = line ? line + 1 : NULL;
+    char **versions = NULL;
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        const char *name =
+            strncmp(line, field, sizeof field - 1) == 0 ? strstr(line, PACKAGE_PREFIX) : NULL;
+        if (!name || name > line + strcspn(line, "\n"))
+            continue;
+        name += sizeof PACKAGE_PREFIX - 1;
+        cleanup_free char *version = xstrndup(name, strcspn(name, " ,|\n"));
+        if (is_version(version))
+            strv_append(&versions, steal_pointer(&version));
     }
-    const char *name = line ? strstr(line, PACKAGE_PREFIX) : NULL;
-    if (!name || name > line + strcspn(line, "\n"))
-        return NULL;
-    name += sizeof PACKAGE_PREFIX - 1;
-    cleanup_free char *version = xstrndup(name, strcspn(name, " ,|\n"));
-    return is_version(version) ? steal_pointer(&version) : NULL;
+    kernel_package_sort(versions);
+    return versions;
 }
 
 static int check_apt(struct error *err)
@@ -72,7 +101,24 @@ static int check_apt(struct error *err)
     return error_hint(err, "on another distribution choose a kernel with --kernel FILE");
 }
 
-int kernel_package_resolve(char **version, struct error *err)
+/* The names of all metapackages that apt knows, behind the arguments in `argv`. */
+static int list_metapackages(const char *architecture, char ***argv, struct error *err)
+{
+    char *list[] = {"apt-cache", "pkgnames", PACKAGE_PREFIX, NULL};
+    cleanup_buf struct buf output = {0};
+    int result = process_run(list, &(struct process_options){.output = &output}, err);
+    if (result < 0)
+        return result;
+    cleanup_free char *names = xstrdup(buf_text(&output));
+    char *rest = names;
+    for (const char *name; (name = strsep(&rest, "\n"));) {
+        if (kernel_package_is_meta(name, architecture))
+            strv_append(argv, xstrdup(name));
+    }
+    return 0;
+}
+
+int kernel_package_resolve(char ***versions, struct error *err)
 {
     const char *architecture = NULL;
     int result = find_architecture(&architecture, err);
@@ -81,16 +127,20 @@ int kernel_package_resolve(char **version, struct error *err)
     if (result < 0)
         return result;
 
-    cleanup_free char *meta = xasprintf(PACKAGE_PREFIX "%s", architecture);
-    char *argv[] = {"apt-cache", "show", "--no-all-versions", meta, NULL};
+    static const char *const show[] = {"apt-cache", "show", "--no-all-versions"};
+    cleanup_strv char **argv = NULL;
+    for (size_t i = 0; i < sizeof show / sizeof *show; i++)
+        strv_append(&argv, xstrdup(show[i]));
     cleanup_buf struct buf output = {0};
-    result = process_run(argv, &(struct process_options){.output = &output}, err);
+    result = list_metapackages(architecture, &argv, err);
+    if (result == 0)
+        result = process_run(argv, &(struct process_options){.output = &output}, err);
     if (result < 0 && err->code == ERROR_CANCELLED)
         return result;
-    *version = result == 0 ? kernel_package_parse(buf_text(&output)) : NULL;
-    if (*version)
+    *versions = result == 0 ? kernel_package_parse(buf_text(&output)) : NULL;
+    if (*versions)
         return 0;
-    error_set(err, ERROR_MISSING, "apt knows no package %s", meta);
+    error_set(err, ERROR_MISSING, "apt knows no package " PACKAGE_PREFIX "%s", architecture);
     return error_hint(err, "run `apt-get update` as root and try again");
 }
 

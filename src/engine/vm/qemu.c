@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/wait.h"
 #include "engine/vm/confine.h"
+#include "engine/vm/console.h"
 #include "engine/vm/frozen.h"
 #include "engine/vm/host.h"
 #include "engine/vm/pages.h"
@@ -25,16 +26,17 @@
 /* …and beside its processors: disk, agent's port and folders have threads of their own. */
 #define SPARE_PERCENT 50
 
-/* Of its two sockets and of the pipe for what it complains about: ours, and QEMU's. */
+/* Of its sockets and of the pipes for its console and its complaints: ours, and QEMU's. */
 struct ends {
-    int qmp[2], agent[2], words[2];
+    int qmp[2], agent[2], console[2], words[2];
 };
 
 static int make_ends(struct ends *ends, struct error *err)
 {
-    *ends = (struct ends){.qmp = {-1, -1}, .agent = {-1, -1}, .words = {-1, -1}};
+    *ends = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends->qmp) < 0 ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends->agent) < 0 ||
+        pipe2(ends->console, O_CLOEXEC | O_NONBLOCK) < 0 ||
         pipe2(ends->words, O_CLOEXEC | O_NONBLOCK) < 0)
         return error_errno(err, errno, "cannot make a socket pair");
     return 0;
@@ -59,16 +61,16 @@ static int start_process(const struct machine_spec *spec, const char *accelerato
         return -1;
     cleanup_fd int kvm = strcmp(accelerator, "kvm") == 0 ? open(QEMU_KVM, O_RDWR | O_CLOEXEC) : -1;
     const struct confined_open opens[] = {{QEMU_MEMORY, files->memory}, {QEMU_KVM, kvm}};
-    const int fds[] = {ends->qmp[1],   ends->agent[1], files->image, files->disk,
-                       files->overlay, files->state,   files->kept};
+    const int fds[] = {ends->qmp[1], ends->agent[1], ends->console[1], files->image,
+                       files->disk,  files->overlay, files->state,     files->kept};
     const char *shown[] = {files->kernel, files->initramfs, NULL};
     cleanup_strv char **argv = qemu_command(spec, program, accelerator, files);
     const struct confinement confinement = {
         .argv = argv,
         .fds = fds,
-        .fd_count = files->overlay < 0 ? 4
-                    : files->kept < 0  ? 6
-                                       : 7,
+        .fd_count = files->overlay < 0 ? 5
+                    : files->kept < 0  ? 7
+                                       : 8,
         .opens = opens,
         .open_count = kvm >= 0 ? 2 : 1,
         .files = shown,
@@ -92,8 +94,8 @@ static int thaw_process(const struct machine_spec *spec, const char *accelerator
         return -1;
     if (pipe2(ready, O_CLOEXEC) < 0)
         return error_errno(err, errno, "cannot make a pipe");
-    const int fds[] = {ends->qmp[1], ends->agent[1], files->image, files->disk, files->overlay,
-                       files->kept,  files->memory,  frozen,       ready[1]};
+    const int fds[] = {ends->qmp[1],   ends->agent[1], ends->console[1], files->image, files->disk,
+                       files->overlay, files->kept,    files->memory,    frozen,       ready[1]};
     _Static_assert(sizeof fds / sizeof fds[0] == FROZEN_GIVEN_END - CONFINE_FIRST_FD &&
                        FROZEN_QMP == CONFINE_FIRST_FD,
                    "in the order of enum frozen_given");
@@ -149,6 +151,11 @@ static void explain(struct machine *machine, struct error *err)
     struct qmp *qmp = &((struct vm_machine *)machine)->qmp;
     if (qmp->unanswered && qmp_settle(qmp, EXPLAIN_MS, &refused) < 0 && refused.code == ERROR_IO)
         *err = refused;
+    machine_hear(machine);
+    cleanup_free char *crash = console_crash(&machine->said);
+    if (crash)
+        error_set(err, ERROR_UNAVAILABLE, "the kernel of its machine, Linux %s, crashed: %s",
+                  machine->kernel, crash);
 }
 
 static void release_machine(struct machine *machine)
@@ -172,8 +179,8 @@ static const struct machine_ops ops = {
     .release = release_machine,
 };
 
-_Static_assert(QEMU_FD_STATE == 8, "the number stands in the text below");
-#define READ_STATE "{\"uri\":\"fd:8\"}"
+_Static_assert(QEMU_FD_STATE == 9, "the number stands in the text below");
+#define READ_STATE "{\"uri\":\"fd:9\"}"
 
 /* A clone of a template needs two commands that no option can stand for. */
 static const char *first_commands(const struct qemu_files *files)
@@ -222,7 +229,9 @@ static int finish_start(struct vm_machine *made, const struct ends *ends, int re
     struct machine *base = &made->base;
     fd_close(ends->qmp[1]);
     fd_close(ends->agent[1]);
+    fd_close(ends->console[1]);
     fd_close(ends->words[1]);
+    base->console = ends->console[0];
     base->agent = ends->agent[0];
     base->words = ends->words[0];
     if (result < 0) {

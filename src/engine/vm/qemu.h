@@ -26,6 +26,7 @@ struct qemu_files {
     int kept;           /* read-write, a disk that outlives the machine; -1: none */
     const char *kernel; /* a template boots these; NULL for a clone */
     const char *initramfs;
+    const char *arguments; /* …with these for the agent; NULL: none */
 };
 
 /*

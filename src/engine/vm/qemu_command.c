@@ -85,17 +85,21 @@ static void add_devices(char ***argv, const struct machine_spec *spec,
     add(argv, "-fsdev",
         "local,id=volumes,path=" CONFINE_VOLUMES ",security_model=none,multidevs=remap");
     add(argv, "-device", "virtio-9p-device,fsdev=volumes,mount_tag=msb-volumes");
-    add(argv, "-chardev", "ringbuf,id=console,size=16384");
+    add(argv, "-add-fd", "fd=%d,set=5", QEMU_FD_CONSOLE);
+    add(argv, "-chardev", "file,id=console,path=/dev/fdset/5,append=on");
     add(argv, "-serial", "chardev:console");
 }
 
 /*
  * Without the counter's rate (added below) the kernel measures it against a timer, which hangs on a
  * busy host. Mitigations and hardening protect the kernel from its programs; here both belong to
- * the guest. Huge pages are made by copying, which would undo what clones share.
+ * the guest. Huge pages are made by copying, which would undo what clones share. A kernel that has
+ * made a mistake ends its machine: otherwise whoever waits for it would wait for ever. It tells the
+ * console about its boot, so that one that stops on the way shows where; the agent silences it.
  */
 #define KERNEL_SETTINGS                                                                            \
-    "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t tsc=reliable mitigations=off "               \
+    "console=ttyS0 earlycon=uart8250,io,0x3f8 loglevel=7 oops=panic panic=-1 reboot=t "            \
+    "tsc=reliable mitigations=off "                                                                \
     "random.trust_cpu=on cgroup_no_v1=all audit=0 psi=0 lsm=landlock init_on_alloc=0 "             \
     "hardened_usercopy=off nowatchdog noautogroup cryptomgr.notests transparent_hugepage=madvise " \
     "initcall_blacklist=load_system_certificate_list,init_kprobe_trace"
@@ -104,7 +108,8 @@ static void add_kernel(char ***argv, const struct qemu_files *files)
 {
     add(argv, "-kernel", "%s", files->kernel);
     add(argv, "-initrd", "%s", files->initramfs);
-    add(argv, "-append", KERNEL_SETTINGS " tsc_early_khz=%lu", host_counter_khz());
+    add(argv, "-append", KERNEL_SETTINGS " tsc_early_khz=%lu%s%s", host_counter_khz(),
+        files->arguments ? " -- " : "", files->arguments ? files->arguments : "");
 }
 
 char **qemu_command(const struct machine_spec *spec, const char *program, const char *accelerator,

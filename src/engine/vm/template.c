@@ -12,10 +12,12 @@
 #include "base/file.h"
 #include "base/home.h"
 #include "base/lock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "engine/vm/freeze.h"
 #include "engine/vm/host.h"
 #include "engine/vm/kernel.h"
+#include "engine/vm/kernel_trial.h"
 #include "engine/vm/template_build.h"
 #include "engine/vm/template_freeze.h"
 #include "engine/vm/template_key.h"
@@ -188,10 +190,46 @@ static int ensure_with(const struct kernel *kernel, const struct machine_spec *s
     return lock < 0 ? lock : complete(folder, spec, kernel, accelerator, err);
 }
 
+static int try_kernel(struct kernel *kernel, const struct machine_spec *spec, struct error *err)
+{
+    const char *accelerator;
+    int result = host_accelerator(spec->accelerator, &accelerator, err);
+    if (result == 0)
+        result = kernel_trial(kernel, spec, accelerator, err);
+    if (result == 0)
+        return kernel_judge(kernel, NULL, err);
+    if (err->code != ERROR_UNAVAILABLE && err->code != ERROR_TIMEOUT)
+        return result;
+    log_warn("the kernel %s is not used: %s", kernel->version, err->message);
+    struct error reason = *err;
+    return kernel_judge(kernel, reason.message, err);
+}
+
+/* The newest that passes its trial. Whoever held the lock before may have tried it. */
+static int choose_kernel(const struct machine_spec *spec, struct kernel *kernel, struct error *err)
+{
+    cleanup_free char *lock_path = home_path("kernels/.trial");
+    for (;;) {
+        int result = kernel_ensure(spec->kernel, kernel, err);
+        if (result < 0 || kernel->is_tried)
+            return result;
+        cleanup_fd int lock = lock_wait(lock_path, "tries a kernel", err);
+        if (lock < 0)
+            return lock;
+        kernel_release(kernel);
+        result = kernel_ensure(spec->kernel, kernel, err);
+        if (result == 0 && !kernel->is_tried)
+            result = try_kernel(kernel, spec, err);
+        kernel_release(kernel);
+        if (result < 0)
+            return result;
+    }
+}
+
 int template_ensure(const struct machine_spec *spec, struct error *err)
 {
     struct kernel kernel;
-    int result = kernel_ensure(spec->kernel, &kernel, err);
+    int result = choose_kernel(spec, &kernel, err);
     if (result < 0)
         return result;
     result = ensure_with(&kernel, spec, err);

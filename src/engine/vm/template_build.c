@@ -18,14 +18,12 @@
 #include "base/process.h"
 #include "base/progress.h"
 #include "engine/agent_call.h"
-#include "engine/disk.h"
-#include "engine/vm/initramfs.h"
+#include "engine/vm/first_boot.h"
 #include "engine/vm/qemu.h"
 #include "proto/fields.h"
 #include "proto/protocol.h"
 
 /* Generous: a loaded host without hardware virtualisation takes its time. */
-#define BOOT_MS 180000
 #define WARM_MS 300000
 #define SNAPSHOT_MS 120000
 #define SETTLE_MS 200
@@ -213,45 +211,30 @@ static unsigned long long elapsed_ms(uint64_t began)
 }
 
 static int boot_and_write(const char *folder, const struct machine_spec *spec,
-                          const struct qemu_files *files, const char *accelerator,
-                          struct error *err)
+                          const struct kernel *kernel, const char *accelerator, struct error *err)
 {
-    /* A template shares no folders: its clones do. */
-    struct machine_spec bare = *spec;
-    bare.volume_count = 0;
+    const struct first_boot boot = {
+        .spec = spec, .kernel = kernel, .accelerator = accelerator, .folder = folder};
+    cleanup_fd int memory = -1;
     struct vm_machine *machine = NULL;
-    cleanup_free char *mounts = xasprintf("%s/mounts", folder);
-    if (folder_make(mounts, 0700, err) < 0 ||
-        qemu_start(&bare, accelerator, files, mounts, &machine, err) < 0)
+    if (first_boot(&boot, &memory, &machine, err) < 0)
         return -1;
     struct machine *base = &machine->base;
     uint64_t began = clock_monotonic_ms();
-    progress_detail("booting");
-    int result = agent_greeting(base->agent, BOOT_MS, base->kernel, sizeof base->kernel, err);
-    log_debug("template: the agent greeted after %llu ms", elapsed_ms(began));
-    if (result == 0) {
-        progress_detail("warming up");
-        result = warm(base, spec, err);
-        log_debug("template: warm after %llu ms", elapsed_ms(began));
-    }
-    if (result < 0) {
+    progress_detail("warming up");
+    int result = warm(base, spec, err);
+    log_debug("template: warm after %llu ms", elapsed_ms(began));
+    if (result < 0)
         machine_explain(base, err);
-        if (err->code != ERROR_CANCELLED)
-            error_wrap(err, "the template's machine did not come up");
-        if (spec->kernel)
-            error_hint(err, "a kernel of your own needs virtio, erofs, ext4, overlay and 9p built "
-                            "in, or a folder modules with a file order beside it");
-    }
     if (result == 0) {
         progress_detail("writing down");
         result = write_down(machine, folder, err);
     }
     if (result == 0)
-        result = save_memory(folder, files->memory, spec->memory_mb, err);
+        result = save_memory(folder, memory, spec->memory_mb, err);
     if (result == 0)
         result = describe(folder, spec, base, err);
     machine_free(base);
-    rmdir(mounts);
     return result;
 }
 
@@ -259,38 +242,13 @@ static int build(const char *folder, const struct machine_spec *spec, const stru
                  const char *accelerator, struct error *err)
 {
     int result = check_space(folder, spec, err);
+    if (result == 0)
+        result = make_overlay(folder, spec, err);
     if (result < 0)
         return result;
-    cleanup_free char *initramfs = xasprintf("%s/initramfs", folder);
-    /* Not in its file yet: every first touch of a page would wait for the disk's file system. */
-    cleanup_fd int memory = memfd_create("msb-template", MFD_CLOEXEC);
-    if (memory < 0 || ftruncate(memory, (off_t)spec->memory_mb << 20) < 0)
-        return error_errno(err, errno, "cannot make the memory of a machine");
-    cleanup_free char *disk_path = xasprintf("%s/disk", folder);
-    result = disk_make(disk_path, spec->disk_mb, spec->files, false, err);
-    if (result < 0)
-        return result;
-    cleanup_fd int disk = open(disk_path, O_RDWR | O_CLOEXEC);
-    if (disk < 0)
-        return error_errno(err, errno, "cannot open %s", disk_path);
-    cleanup_fd int image = open(spec->image_path, O_RDONLY | O_CLOEXEC);
-    if (image < 0)
-        return error_errno(err, errno, "cannot open image %s", spec->image_path);
-    result = make_overlay(folder, spec, err);
-    if (result == 0)
-        result = initramfs_write(initramfs, kernel, err);
-    struct qemu_files files = {.memory = memory,
-                               .image = image,
-                               .disk = disk,
-                               .overlay = -1,
-                               .state = -1,
-                               .pages = -1,
-                               .kept = -1,
-                               .kernel = kernel->vmlinux,
-                               .initramfs = initramfs};
-    if (result == 0)
-        result = boot_and_write(folder, spec, &files, accelerator, err);
-    unlink(initramfs);
+    result = boot_and_write(folder, spec, kernel, accelerator, err);
+    if (result < 0 && err->code != ERROR_CANCELLED)
+        error_wrap(err, "the template's machine did not come up");
     return result;
 }
 

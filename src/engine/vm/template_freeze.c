@@ -94,7 +94,8 @@ static int write_down(struct vm_machine *machine, const char *image, const char 
                                        .disk = machine->disk,
                                        .overlay = machine->overlay,
                                        .kept = machine->kept,
-                                       .memory = machine->memory};
+                                       .memory = machine->memory,
+                                       .console = machine->base.console};
     int result = machine_pause(&machine->base, err);
     return result < 0 ? result : freeze(machine->base.process, &files, to, err);
 }
