@@ -189,6 +189,11 @@ void machine_explain(struct machine *machine, struct error *err)
         error_wrap(err, "the machine says \"%s\"", said);
 }
 
+bool machine_distrust(const struct machine *machine)
+{
+    return machine->ops->distrust && machine->ops->distrust(machine);
+}
+
 void machine_free(struct machine *machine)
 {
     if (!machine)

@@ -122,5 +122,8 @@ void machine_step_back(struct machine *machine, bool back);
 void machine_kill(struct machine *machine);
 /* Puts the machine's own reason into the error of something that failed because of it. */
 void machine_explain(struct machine *machine, struct error *err);
+/* A machine that is no copy never answered: what it was made from is made anew with the next start,
+ * if that can help. */
+bool machine_distrust(const struct machine *machine);
 /* Kills it if it still runs and frees everything. NULL is fine. */
 void machine_free(struct machine *machine);

@@ -14,6 +14,9 @@ struct machine_ops {
     int (*save)(struct machine *machine, const char *folder, struct error *err);
     /* A reason that the engine knows of replaces err. May be NULL. */
     void (*explain)(struct machine *machine, struct error *err);
+    /* It never answered: what it was made from is made anew next time. False: that was done before,
+     * and did not help. May be NULL. */
+    bool (*distrust)(const struct machine *machine);
     /* NULL: what the process takes by itself. */
     struct machine_usage (*usage)(const struct machine *machine);
     /* Frees what the engine added, the structure included. The process is dead by then. */

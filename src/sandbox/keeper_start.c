@@ -210,7 +210,10 @@ static int end_adoption(struct keeper *keeper, struct error *err)
 {
     if (agent_call_end(machine_agent(keeper->machine), ADOPT_MS, &keeper->answers, err) == 0)
         return 0;
+    bool is_mute = err->code == ERROR_TIMEOUT || err->code == ERROR_UNAVAILABLE;
     machine_explain(keeper->machine, err);
+    if (is_mute && !keeper->origin && machine_distrust(keeper->machine))
+        error_hint(err, "try again: what it starts from will be made anew");
     return error_wrap(err, "the sandbox could not be set up");
 }
 

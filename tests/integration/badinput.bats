@@ -185,6 +185,34 @@ load helpers
     assert_equal "$stderr" ""
 }
 
+# Its files have the sizes they should have, but nothing in them.
+empty_template() {
+    local file size
+    for file in ram frozen frozen-settled; do
+        [ -e "$1/$file" ] || continue
+        size=$(stat -c %s "$1/$file")
+        truncate -s 0 "$1/$file"
+        truncate -s "$size" "$1/$file"
+    done
+}
+
+@test "a template whose machines never answer is made anew, once" {
+    local folder
+    folder=$(templates_of 384)
+    empty_template "$folder"
+    run --separate-stderr msb exe python --memory 384 -c '6*7' </dev/null
+    assert_refused 125 "could not be set up"
+    assert_contains "$stderr" "made anew"
+    run msb exe python --memory 384 -c '6*7' </dev/null
+    assert_equal "${lines[-1]}" 42
+    # The second time it is not the template's fault.
+    empty_template "$folder"
+    run --separate-stderr msb exe python --memory 384 -c '6*7' </dev/null
+    assert_refused 125 "could not be set up"
+    [[ $stderr != *"made anew"* ]]
+    rm -r "$folder" "$MSB_HOME/templates/.distrusted-${folder##*/}"
+}
+
 @test "Ctrl-C and kill while a template is built leave nothing" {
     local client code=0
     drop_templates 384

@@ -1,8 +1,11 @@
 #include "engine/vm/host.h"
 
 #include <fcntl.h>
+#include <linux/kvm.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,7 +14,11 @@
 #include "base/process.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <x86intrin.h>
+/* Bits of leaves 1 and 0x80000001. */
+#define HAS_VMX (1u << 5)
+#define HAS_SVM (1u << 2)
 #define QEMU_PROGRAM "qemu-system-x86_64"
 #else
 #error "the vm engine knows x86_64 only"
@@ -23,46 +30,68 @@ char *host_qemu(void)
     return process_find(chosen && chosen[0] ? chosen : QEMU_PROGRAM);
 }
 
-/* A whole word of the "flags" line. */
-static bool processor_has(const char *cpuinfo, const char *flag)
+/* Leaves of CPUID that tell what processor it is and what it can do, by the registers that do not
+ * differ from one core to the next: EAX, EBX, ECX, EDX from the lowest bit on. */
+static const struct {
+    unsigned leaf, part, registers;
+} identity[] = {
+    {0x0, 0, 0xe},        /* vendor */
+    {0x1, 0, 0xd},        /* family, model, stepping, features */
+    {0x7, 0, 0xe},        /* features */
+    {0x7, 1, 0xf},        /* features */
+    {0xd, 0, 0xd},        /* states that XSAVE knows */
+    {0xd, 1, 0xd},        /* …and how */
+    {0x80000001, 0, 0xc}, /* features */
+    {0x80000008, 0, 0x3}, /* sizes of addresses, features */
+    {0x8000000a, 0, 0x8}, /* what SVM can do */
+};
+
+/* Says of each leaf that the processor has what its registers hold. */
+void host_describe_processor(struct buf *out)
 {
-    const char *line = strstr(cpuinfo, "\nflags");
-    if (!line)
-        return false;
-    const char *end = strchr(line + 1, '\n');
-    size_t length = strlen(flag);
-    for (const char *at = line; (at = strstr(at, flag)) && (!end || at < end); at += length) {
-        if (at[-1] == ' ' && (at[length] == ' ' || at[length] == '\n' || at[length] == '\0'))
-            return true;
+    for (size_t i = 0; i < sizeof identity / sizeof *identity; i++) {
+        unsigned values[4] = {0};
+        __get_cpuid_count(identity[i].leaf, identity[i].part, &values[0], &values[1], &values[2],
+                          &values[3]);
+        for (unsigned j = 0; j < 4; j++) {
+            if (identity[i].registers & 1u << j)
+                buf_printf(out, "cpuid %x.%u.%u %x\n", identity[i].leaf, identity[i].part, j,
+                           values[j]);
+        }
     }
-    return false;
+    struct utsname kernel;
+    uname(&kernel);
+    buf_printf(out, "host %s %s\n", kernel.release, kernel.version);
+}
+
+static bool processor_virtualises(void)
+{
+    unsigned eax, ebx, ecx = 0, edx, more = 0;
+    __get_cpuid(1, &eax, &ebx, &ecx, &edx);
+    __get_cpuid(0x80000001, &eax, &ebx, &more, &edx);
+    return ecx & HAS_VMX || more & HAS_SVM;
 }
 
 /*
  * An open /dev/kvm is not enough: without vmx or svm it may be an emulation of virtualisation
- * that is far slower than QEMU's own translator.
+ * that is far slower than QEMU's own translator, and with them somebody else may have taken the
+ * processor's part of it.
  */
 bool host_kvm_usable(const char **why)
 {
     cleanup_fd int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
-    if (fd < 0) {
+    *why = "";
+    if (fd < 0)
         *why = file_exists("/dev/kvm") ? "/dev/kvm may not be opened by this user"
                                        : "there is no /dev/kvm";
-        return false;
-    }
-    struct error err;
-    cleanup_buf struct buf cpuinfo = {0};
-    if (file_read("/proc/cpuinfo", 16 << 20, &cpuinfo, &err) < 0) {
-        *why = "/proc/cpuinfo cannot be read";
-        return false;
-    }
-    const char *text = buf_text(&cpuinfo);
-    if (!processor_has(text, "vmx") && !processor_has(text, "svm")) {
+    else if (!processor_virtualises())
         *why = "the processor shows neither vmx nor svm";
-        return false;
+    else {
+        cleanup_fd int machine = ioctl(fd, KVM_CREATE_VM, 0);
+        if (machine < 0)
+            *why = "/dev/kvm opens, but no machine can be created with it";
     }
-    *why = "";
-    return true;
+    return !**why;
 }
 
 int host_accelerator(const char *wanted, const char **chosen, struct error *err)

@@ -3,10 +3,15 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 
 /* The path of QEMU for this architecture, or NULL. Owned by the caller. */
 char *host_qemu(void);
+
+/* What the state of a machine that runs on the processor itself depends on, as text: processor and
+ * host kernel. */
+void host_describe_processor(struct buf *out);
 
 /* Whether machines can run on the processor itself; `why` gets the reason when they cannot. */
 bool host_kvm_usable(const char **why);

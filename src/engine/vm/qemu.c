@@ -17,6 +17,7 @@
 #include "engine/vm/pages.h"
 #include "engine/vm/qemu_command.h"
 #include "engine/vm/save.h"
+#include "engine/vm/template.h"
 
 #define ANSWER_MS 20000
 #define EXPLAIN_MS 200
@@ -158,6 +159,11 @@ static void explain(struct machine *machine, struct error *err)
                   machine->kernel, crash);
 }
 
+static bool distrust(const struct machine *machine)
+{
+    return template_distrust(((const struct vm_machine *)machine)->key);
+}
+
 static void release_machine(struct machine *machine)
 {
     struct vm_machine *vm = (struct vm_machine *)machine;
@@ -176,6 +182,7 @@ static const struct machine_ops ops = {
     .settle = settle_machine,
     .save = vm_save,
     .explain = explain,
+    .distrust = distrust,
     .release = release_machine,
 };
 

@@ -145,7 +145,7 @@ int vm_saved(const struct machine_spec *spec, struct template *template, struct 
     if (result == 0 && strcmp(key, expected) != 0) {
         error_set(err, ERROR_INVALID,
                   "the saved machine does not fit this host any more: its "
-                  "kernel, QEMU or msb has changed since");
+                  "kernel, QEMU, msb or, with kvm, the processor has changed since");
         result = error_hint(err, "start the sandbox from its image and save it again");
     }
     if (result == 0) {

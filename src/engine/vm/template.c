@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/home.h"
@@ -22,6 +23,9 @@
 #include "engine/vm/template_freeze.h"
 #include "engine/vm/template_key.h"
 
+/* Begins the name of a mark beside a template that was made anew because its clones never answered.
+ */
+#define DISTRUSTED ".distrusted-"
 #define UNUSED_SECONDS (14L * 24 * 3600)
 
 static bool has_size(const char *folder, const char *name, json_t *about)
@@ -112,6 +116,14 @@ int template_find(const struct machine_spec *spec, struct template *template, st
     return result;
 }
 
+bool template_distrust(const char *key)
+{
+    cleanup_free char *mark = home_path("templates/" DISTRUSTED "%s", key);
+    cleanup_free char *about = home_path("templates/%s/template.json", key);
+    cleanup_fd int once = open(mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return once >= 0 && unlink(about) == 0;
+}
+
 /* Removes templates that nobody has used for a long time. Running clones keep the open files. */
 static void clean_up(void)
 {
@@ -125,6 +137,9 @@ static void clean_up(void)
         cleanup_free char *about = xasprintf("%s/template.json", folder);
         if (stat(about, &status) == 0 && status.st_mtime < time(NULL) - UNUSED_SECONDS)
             folder_remove(folder, &ignored);
+        else if (strncmp(entry->d_name, DISTRUSTED, sizeof DISTRUSTED - 1) == 0 &&
+                 stat(folder, &status) == 0 && status.st_mtime < time(NULL) - UNUSED_SECONDS)
+            unlink(folder);
     }
     if (entries)
         closedir(entries);

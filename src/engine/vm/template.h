@@ -40,4 +40,6 @@ int template_find(const struct machine_spec *spec, struct template *template, st
 int template_ensure(const struct machine_spec *spec, struct error *err);
 /* Adds TEMPLATE_SETTLED to it; not when somebody else does that already. */
 int template_settle(const struct machine_spec *spec, struct error *err);
+/* Its clones never answer: it is made anew with the next start. False: it was once already. */
+bool template_distrust(const char *key);
 void template_release(struct template *template);

@@ -19,6 +19,7 @@
 #include "base/progress.h"
 #include "engine/agent_call.h"
 #include "engine/vm/first_boot.h"
+#include "engine/vm/host.h"
 #include "engine/vm/qemu.h"
 #include "proto/fields.h"
 #include "proto/protocol.h"
@@ -255,6 +256,9 @@ static int build(const char *folder, const struct machine_spec *spec, const stru
 int template_build(const char *folder, const struct machine_spec *spec, const struct kernel *kernel,
                    const char *accelerator, struct error *err)
 {
+    const char *why;
+    if (!spec->accelerator && file_exists("/dev/kvm") && !host_kvm_usable(&why))
+        log_warn("machines are emulated, which is about ten times slower: %s", why);
     progress_begin("Preparing a template (%u CPU, %u MB, %s)", spec->cpus, spec->memory_mb,
                    accelerator);
     int result = build(folder, spec, kernel, accelerator, err);

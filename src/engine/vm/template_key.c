@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
@@ -50,6 +51,8 @@ int template_key(const struct machine_spec *spec, const struct kernel *kernel,
         buf_printf(&facts, "env %s\n", spec->env[i]);
     buf_printf(&facts, "disk %u\nfiles %u\n", spec->disk_mb, spec->files);
     qemu_describe(spec, accelerator, &facts);
+    if (strcmp(accelerator, "kvm") == 0)
+        host_describe_processor(&facts);
     int result = add_file(&facts, "qemu", qemu, err);
     if (result == 0)
         result = add_file(&facts, "kernel", kernel->vmlinux, err);
