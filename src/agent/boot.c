@@ -250,6 +250,7 @@ static void settle_in(void)
     setrlimit(RLIMIT_NOFILE, &files);
     write_setting("/sys/fs/cgroup/cgroup.subtree_control", "+cpu +memory +pids");
     write_setting("/proc/sys/kernel/printk", "1");
+    write_setting("/proc/sys/kernel/panic_print", "0");
     /* A machine that would throw away what it used a second ago kills the largest process instead:
      * otherwise programs and their files push each other out of memory for minutes first. */
     write_setting("/sys/kernel/mm/lru_gen/enabled", "y");

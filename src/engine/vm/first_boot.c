@@ -23,6 +23,7 @@
  * hardware virtualisation every few seconds. */
 #define SILENT_MS 60000
 #define GREETING_MS 20000
+#define ASK_MS 10000
 #define TRIES 2
 
 /* As long as the console goes on, so does the boot. */
@@ -92,12 +93,26 @@ static void remove_files(const struct first_boot *boot, bool all)
         unlink(disk);
 }
 
-/* One file, the newest: nobody has to clear up behind us. */
-static void save_console(struct machine *machine, bool is_custom, struct error *err)
+/* What a kernel is doing that has fallen silent stands on its console after this. */
+static void ask_kernel(struct vm_machine *machine)
 {
     struct error ignored;
+    uint64_t deadline = clock_monotonic_ms() + ASK_MS;
+    const int fds[] = {machine->base.exit, machine->base.console};
+    int ready = qmp_command(&machine->qmp, "inject-nmi", NULL, -1, ASK_MS, &ignored);
+    while (ready >= 0 && (ready = wait_readable(fds, 2, deadline, "the kernel", &ignored)) == 1)
+        machine_hear(&machine->base);
+}
+
+/* One file, the newest: nobody has to clear up behind us. */
+static void save_console(struct vm_machine *vm, bool is_custom, struct error *err)
+{
+    struct error ignored;
+    struct machine *machine = &vm->base;
     machine_hear(machine);
     cleanup_free char *last = console_last_line(&machine->said);
+    if (err->code == ERROR_TIMEOUT)
+        ask_kernel(vm);
     cleanup_free char *folder = home_path("logs");
     cleanup_free char *path = xasprintf("%s/console.txt", folder);
     if (err->code == ERROR_TIMEOUT)
@@ -125,7 +140,7 @@ static int try_once(const struct first_boot *boot, int *memory, struct vm_machin
         if (result < 0) {
             machine_explain(&(*machine)->base, err);
             if (err->code != ERROR_CANCELLED)
-                save_console(&(*machine)->base, boot->spec->kernel, err);
+                save_console(*machine, boot->spec->kernel, err);
             machine_free(&(*machine)->base);
         }
     }

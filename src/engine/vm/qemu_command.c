@@ -95,10 +95,12 @@ static void add_devices(char ***argv, const struct machine_spec *spec,
  * busy host. Mitigations and hardening protect the kernel from its programs; here both belong to
  * the guest. Huge pages are made by copying, which would undo what clones share. A kernel that has
  * made a mistake ends its machine: otherwise whoever waits for it would wait for ever. It tells the
- * console about its boot, so that one that stops on the way shows where; the agent silences it.
+ * console about its boot, and at an NMI what all its processes are doing, so that one that stops on
+ * the way shows where; the agent silences it.
  */
 #define KERNEL_SETTINGS                                                                            \
     "console=ttyS0 earlycon=uart8250,io,0x3f8 loglevel=7 oops=panic panic=-1 reboot=t "            \
+    "sysctl.kernel.panic_on_unrecovered_nmi=1 panic_print=1 "                                      \
     "tsc=reliable mitigations=off "                                                                \
     "random.trust_cpu=on cgroup_no_v1=all audit=0 psi=0 lsm=landlock init_on_alloc=0 "             \
     "hardened_usercopy=off nowatchdog noautogroup cryptomgr.notests transparent_hugepage=madvise " \
