@@ -44,7 +44,8 @@ AGENT_OBJ = $(AGENT_SRC:%.c=$(BUILD)/agent/%.o)
 UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash' '*.bats' \
-            .ci/run tests/run tests/own-groups tests/soak tools/install-packages bench/http)
+            .ci/run tests/run tests/own-groups tests/soak tools/install-packages bench/http \
+            tests/hosts/check-trixie)
 
 all: $(BUILD)/msb
 
@@ -197,6 +198,11 @@ sanitize:
 
 soak: all
 	@tests/soak
+
+# quickstart and check on Debian 13, in a root of its own below build/hosts; as root.
+.PHONY: check-trixie
+check-trixie:
+	@tests/hosts/check-trixie
 
 format:
 	@tools/install-packages clang-format
