@@ -134,7 +134,7 @@ static void check_jail(struct finding *finding)
     if (missing) {
         cleanup_free char *detail = xasprintf("--engine jail does not work: %s", missing);
         found(finding, CHECK_NOTE, detail,
-              "modprobe erofs overlay; enable the controllers memory and pids");
+              "modprobe -a erofs overlay; enable the controllers memory and pids");
     } else if (weaknesses) {
         cleanup_free char *detail = xasprintf("--engine jail works, but: %s", weaknesses);
         found(finding, CHECK_NOTE, detail, jail_remedy());

@@ -14,6 +14,12 @@ struct mount_option {
     const char *value;
 };
 
+/*
+ * Whether the kernel has file systems of that type, found out by asking for one: the kernel loads a
+ * module that is not loaded yet. Returns 0 or the error: ENODEV when it has none, another when the
+ * caller may not mount anything, not even in a user namespace.
+ */
+int mount_try_type(const char *type);
 /* A new file system of that type; options end with a NULL key. Returns a descriptor. */
 int mount_make(const char *type, const struct mount_option *options, unsigned attributes,
                struct error *err);

@@ -19,6 +19,7 @@
 #include "engine/jail/warm.h"
 #include "engine/jail/zygote.h"
 #include "engine/machine.h"
+#include "engine/mounts.h"
 
 #define GREETING_MS 10000
 /* Ranges of host ids that no account has, above those of machines. */
@@ -34,7 +35,8 @@ struct jail_machine {
     char *unpacked;
 };
 
-static bool kernel_has(const char *file_system)
+/* The list lacks modules that nobody has needed yet, but it is quicker to read than to try. */
+static bool is_loaded(const char *file_system)
 {
     struct error ignored;
     cleanup_buf struct buf list = {0};
@@ -43,15 +45,23 @@ static bool kernel_has(const char *file_system)
            strstr(buf_text(&list), line);
 }
 
+/* NULL, or why there is no such file system: `absent` when the kernel has none. */
+static const char *find_file_system(const char *type, const char *absent)
+{
+    int result = is_loaded(type) ? 0 : mount_try_type(type);
+    if (result == 0)
+        return NULL;
+    return result == ENODEV ? absent : "file systems cannot be mounted here";
+}
+
 const char *jail_missing(void)
 {
-    const char *why;
-    if (!kernel_has("overlay"))
-        return "the kernel has no overlay file system";
-    if (geteuid() != 0)
-        return NULL;
-    if (!kernel_has("erofs"))
-        return "the kernel has no erofs, the file system of images";
+    const char *why = find_file_system("overlay", "the kernel has no overlay file system");
+    if (why || geteuid() != 0)
+        return why;
+    why = find_file_system("erofs", "the kernel has no erofs, the file system of images");
+    if (why)
+        return why;
     if (!cgroup_available(&why))
         return why;
     return NULL;
@@ -93,8 +103,8 @@ static int check_host(struct error *err)
     if (!missing)
         return 0;
     error_set(err, ERROR_MISSING, "the jail engine cannot be used here: %s", missing);
-    return error_hint(err, "modprobe erofs overlay, enable the controllers memory and pids, or use "
-                           "--engine vm");
+    return error_hint(err, "modprobe -a erofs overlay, enable the controllers memory and pids, or "
+                           "use --engine vm");
 }
 
 /* With one id alone it is that of whoever runs things inside. */
