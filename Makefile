@@ -83,12 +83,11 @@ $(BUILD)/hand_over.so: src/agent/runtimes/hand_over.c
 	@echo "  LD     $@"
 	$(Q)$(ALONE) -o $@ $<
 
-$(BUILD)/capstone.so: STAND_IN = libcapstone.so.4
-$(BUILD)/pmem.so: STAND_IN = libpmem.so.1 -Wl,--version-script=src/engine/vm/inside/pmem.map
+$(BUILD)/pmem.so: NAMES = -Wl,-soname,libpmem.so.1 -Wl,--version-script=src/engine/vm/inside/pmem.map
 $(BUILD)/capstone.so $(BUILD)/pmem.so: $(BUILD)/%.so: src/engine/vm/inside/%.c
 	@mkdir -p $(@D)
 	@echo "  LD     $@"
-	$(Q)$(ALONE) -Wl,-z,noseparate-code -Wl,-soname,$(STAND_IN) -o $@ $<
+	$(Q)$(ALONE) -Wl,-z,noseparate-code $(NAMES) -o $@ $<
 
 # A program without any library, which lies where no other program does.
 $(BUILD)/thaw: src/engine/vm/inside/thaw.c src/engine/vm/frozen.h

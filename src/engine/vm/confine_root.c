@@ -33,9 +33,28 @@ static int put_file(const char *path, const uint8_t *bytes, size_t size, struct 
                : error_errno(err, errno, "cannot write a file for QEMU");
 }
 
+/*
+ * QEMU asks for libcapstone by the version that it was built with, another one in each release of a
+ * distribution. The loader finds our file by each of these names and knows that it has it already.
+ */
+static int link_capstone(struct error *err)
+{
+    if (mkdir("." CONFINE_LINKS, 0755) < 0)
+        return error_errno(err, errno, "cannot make a place for libraries");
+    for (int version = 3; version <= 9; version++) {
+        char name[64];
+        snprintf(name, sizeof name, "." CONFINE_LINKS "/libcapstone.so.%d", version);
+        if (symlink(CONFINE_CAPSTONE, name) < 0)
+            return error_errno(err, errno, "cannot link a library for QEMU");
+    }
+    return 0;
+}
+
 static int put_libraries(struct error *err)
 {
     int result = put_file("." CONFINE_CAPSTONE, capstone_begin, EMBED_SIZE(capstone), err);
+    if (result == 0)
+        result = link_capstone(err);
     return result < 0 ? result : put_file("." CONFINE_PMEM, pmem_begin, EMBED_SIZE(pmem), err);
 }
 
