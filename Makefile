@@ -69,7 +69,7 @@ $(BUILD)/agent/%.o: %.c
 
 # Files that go into the program byte for byte.
 $(BUILD)/src/engine/agent_program.o: $(BUILD)/msb-agent
-$(BUILD)/src/engine/vm/confine_root.o: $(BUILD)/capstone.so $(BUILD)/pmem.so $(BUILD)/thaw
+$(BUILD)/src/engine/vm/confine_root.o: $(addprefix $(BUILD)/,capstone.so pmem.so sasl.so thaw)
 $(BUILD)/src/image/recipes.o: $(wildcard images/*)
 $(BUILD)/src/server/openapi.o: src/server/openapi.json
 $(BUILD)/src/server/tools/offer.o: src/server/tools/sandbox.json src/server/tools/sessions.json
@@ -83,8 +83,10 @@ $(BUILD)/hand_over.so: src/agent/runtimes/hand_over.c
 	@echo "  LD     $@"
 	$(Q)$(ALONE) -o $@ $<
 
+STAND_INS = $(addprefix $(BUILD)/,capstone.so pmem.so sasl.so)
 $(BUILD)/pmem.so: NAMES = -Wl,-soname,libpmem.so.1 -Wl,--version-script=src/engine/vm/inside/pmem.map
-$(BUILD)/capstone.so $(BUILD)/pmem.so: $(BUILD)/%.so: src/engine/vm/inside/%.c
+$(BUILD)/sasl.so: NAMES = -Wl,-soname,libsasl2.so.2 -Wl,--version-script=src/engine/vm/inside/sasl.map
+$(STAND_INS): $(BUILD)/%.so: src/engine/vm/inside/%.c
 	@mkdir -p $(@D)
 	@echo "  LD     $@"
 	$(Q)$(ALONE) -Wl,-z,noseparate-code $(NAMES) -o $@ $<

@@ -92,7 +92,7 @@ static _Noreturn void child_main(struct child *child)
         /* From now on we end with the caller, if that is still there. */
         if (fdpass_send(child->parent, "", 1, listener) < 0)
             _exit(1);
-        char *environment[] = {"LD_PRELOAD=" CONFINE_CAPSTONE ":" CONFINE_PMEM,
+        char *environment[] = {"LD_PRELOAD=" CONFINE_CAPSTONE ":" CONFINE_PMEM ":" CONFINE_SASL,
                                "LD_LIBRARY_PATH=" CONFINE_LINKS, NULL};
         const struct confinement *c = child->confinement;
         execve(c->is_frozen ? CONFINE_THAW : c->argv[0], c->argv, environment);

@@ -23,6 +23,7 @@ static const char *const firmware[] = {"/usr/share/qemu", "/usr/share/seabios",
 
 EMBED(capstone, "capstone.so");
 EMBED(pmem, "pmem.so");
+EMBED(sasl, "sasl.so");
 EMBED(thaw, "thaw");
 
 static int put_file(const char *path, const uint8_t *bytes, size_t size, struct error *err)
@@ -55,7 +56,9 @@ static int put_libraries(struct error *err)
     int result = put_file("." CONFINE_CAPSTONE, capstone_begin, EMBED_SIZE(capstone), err);
     if (result == 0)
         result = link_capstone(err);
-    return result < 0 ? result : put_file("." CONFINE_PMEM, pmem_begin, EMBED_SIZE(pmem), err);
+    if (result == 0)
+        result = put_file("." CONFINE_PMEM, pmem_begin, EMBED_SIZE(pmem), err);
+    return result < 0 ? result : put_file("." CONFINE_SASL, sasl_begin, EMBED_SIZE(sasl), err);
 }
 
 static int attach_volume(int tree, size_t index, struct error *err)

@@ -7,6 +7,7 @@
 /* Libraries of ours to be loaded into it first, see inside/. */
 #define CONFINE_CAPSTONE "/capstone.so"
 #define CONFINE_PMEM "/pmem.so"
+#define CONFINE_SASL "/sasl.so"
 /* …which is where it looks for others first… */
 #define CONFINE_LINKS "/links"
 /* …and the program that thaws it. */
