@@ -10,6 +10,7 @@ import linecache
 import os
 import sys
 import threading
+import tokenize  # newer ones load it to show an error, too late when code has all descriptors
 import traceback
 import types
 
@@ -184,18 +185,21 @@ def describe_error(error):
         # An end that was asked for. What it says, if anything, is all that a program would print.
         said = "" if error.code is None or isinstance(error.code, int) else str(error.code)
         return {"type": "error", "name": "SystemExit", "value": str(error), "traceback": said}
-    formatted = traceback.TracebackException(type(error), error, error.__traceback__)
-    hide_driver(formatted)
     try:
         value = str(error)
     except Exception:
         value = "<the exception cannot be shown as text>"
-    return {
-        "type": "error",
-        "name": type(error).__name__,
-        "value": value,
-        "traceback": "".join(formatted.format()),
-    }
+    name = type(error).__name__
+    return {"type": "error", "name": name, "value": value, "traceback": format_error(error, name, value)}
+
+
+def format_error(error, name, value):
+    try:
+        formatted = traceback.TracebackException(type(error), error, error.__traceback__)
+        hide_driver(formatted)
+        return "".join(formatted.format())
+    except Exception:  # code may have changed or used up what that needs
+        return "%s: %s\n" % (name, value)
 
 
 class Driver:
