@@ -186,7 +186,8 @@ FUZZ_sandboxfile = $(wildcard src/base/*.c) $(addprefix src/project/,edit.c load
 fuzz: fuzz-frame fuzz-agent fuzz-proxy fuzz-http fuzz-multipart fuzz-websocket fuzz-response \
       fuzz-layer fuzz-manifest fuzz-sandboxfile
 fuzz-%:
-	@tools/install-packages clang libclang-rt-14-dev
+	@tools/install-packages clang
+	@tools/install-packages libclang-rt-$$(clang -dumpversion | cut -d. -f1)-dev
 	@mkdir -p build/fuzz/corpus-$*
 	clang -std=gnu17 -D_GNU_SOURCE -Isrc -g -O1 -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=all \
