@@ -185,7 +185,7 @@ static void check_template_tools(struct finding *finding)
 
 static void check_kernel(struct finding *finding)
 {
-    static const char *const programs[] = {"apt-get", "apt-cache", "dpkg-deb", NULL};
+    static const char *const programs[] = {"apt-get", "apt-cache", NULL};
     struct error err;
     struct kernel kernel;
     if (kernel_find(getenv("MSB_KERNEL"), &kernel, &err) == 0) {
@@ -206,12 +206,12 @@ static void check_kernel(struct finding *finding)
         found(finding, CHECK_NOTE, "not fetched yet; the first start does it", "msb prepare");
     else
         found(finding, CHECK_MISSING, "not fetched, and Debian's package tools are missing",
-              "set MSB_KERNEL to an uncompressed kernel");
+              "choose a kernel with --kernel FILE or MSB_KERNEL");
 }
 
 static void check_images(struct finding *finding)
 {
-    static const char *const programs[] = {"mmdebstrap", "mkfs.erofs", "tar", NULL};
+    static const char *const programs[] = {"mkfs.erofs", "tar", NULL};
     struct error err;
     char **references = NULL;
     cleanup_buf struct buf text = {0};
@@ -222,13 +222,18 @@ static void check_images(struct finding *finding)
     bool some = references && references[0];
     strv_free(references);
     const char *missing = first_missing(programs);
+    cleanup_free char *builder = process_find("mmdebstrap");
     if (some)
         found(finding, CHECK_OK, buf_text(&text), "");
-    else if (!missing)
-        found(finding, CHECK_NOTE, "none built yet; the first start does it", "msb prepare");
+    else if (missing)
+        found(finding, CHECK_MISSING, "none, and the tools to make them are missing",
+              "apt-get install erofs-utils tar");
+    else if (!builder)
+        found(finding, CHECK_NOTE,
+              "none yet; without mmdebstrap python and node cannot be built, all others work",
+              "msb pull IMAGE; apt-get install mmdebstrap");
     else
-        found(finding, CHECK_MISSING, "none, and the tools to build them are missing",
-              "apt-get install mmdebstrap erofs-utils");
+        found(finding, CHECK_NOTE, "none built yet; the first start does it", "msb prepare");
 }
 
 static const struct {

@@ -176,3 +176,32 @@ keep')"
     assert_equal "$output" still
     msb stop user
 }
+
+# As on a distribution without Debian's tools: without_apt COMMAND…
+without_apt() {
+    unshare --mount --propagation private bash -euc '
+        for program in apt-get apt-cache apt-config dpkg dpkg-deb dpkg-query mmdebstrap; do
+            [ ! -e "/usr/bin/$program" ] || mount --bind /dev/null "/usr/bin/$program"
+        done
+        exec timeout --kill-after=5 180 "$@"' bash "$MSB" "$@"
+}
+
+@test "where there is no apt, a kernel and an image that are given are enough" {
+    local kernel
+    needs_machine
+    needs_root
+    kernel=$(find "$TEST_HOME/kernels" -path '*/[0-9]*/vmlinux' -print -quit)
+    export MSB_HOME=$BATS_TEST_TMPDIR/home
+    make_layout plain
+    run without_apt doctor
+    assert_equal "$status" 1
+    assert_contains "$output" "choose a kernel with --kernel"
+    MSB_KERNEL=$kernel run without_apt doctor
+    assert_equal "$status" 0
+    assert_contains "$output" "without mmdebstrap python and node cannot be built"
+    without_apt image import "$BATS_FILE_TMPDIR/layouts/plain" localhost/plain
+    run --separate-stderr without_apt exe localhost/plain --quiet -- busybox true
+    assert_refused 125 "the kernel comes from Debian"
+    run --separate-stderr without_apt exe localhost/plain --quiet --kernel "$kernel" -- busybox echo hi
+    assert_equal "$output" hi
+}
