@@ -57,7 +57,8 @@ static int restrict_tree(int given, unsigned attributes, const char *path, struc
 {
     cleanup_fd int tree = given;
     struct mount_attr changes = {.attr_set = attributes};
-    if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &changes, sizeof changes) < 0)
+    if (tree < 0 ||
+        mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &changes, sizeof changes) < 0)
         return error_errno(err, errno, "cannot show %s", path);
     return steal_fd(&tree);
 }
@@ -65,6 +66,13 @@ static int restrict_tree(int given, unsigned attributes, const char *path, struc
 int mount_clone(const char *path, unsigned attributes, struct error *err)
 {
     int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    return restrict_tree(tree, attributes, path, err);
+}
+
+/* A user namespace may not see below what its owner has mounted, so it gets all or nothing. */
+int mount_clone_all(const char *path, unsigned attributes, struct error *err)
+{
+    int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
     return restrict_tree(tree, attributes, path, err);
 }
 

@@ -25,6 +25,8 @@ int mount_make(const char *type, const struct mount_option *options, unsigned at
                struct error *err);
 /* The same files as at an existing path, without what is mounted below. Returns a descriptor. */
 int mount_clone(const char *path, unsigned attributes, struct error *err);
+/* The same with what is mounted below. */
+int mount_clone_all(const char *path, unsigned attributes, struct error *err);
 /* A shared folder of the user who runs us. Returns a descriptor. */
 int mount_own_volume(const struct machine_volume *volume, unsigned attributes, struct error *err);
 /* A shared folder, with owners translated so that `user` (an id on the host) may act as the

@@ -138,6 +138,13 @@ server.serve_forever()' >"$BATS_TEST_TMPDIR/port" 2>/dev/null 3>&- &
     assert_equal "$(entries "/proc/$QEMU/root/proc")" "1 self thread-self"
 }
 
+@test "what is mounted below the libraries stops no machine" {
+    run unshare --mount --propagation private bash -euc '
+        mount --bind /dev/null /usr/lib/os-release
+        exec timeout --kill-after=5 180 "$0" exe python -- echo hi' "$MSB"
+    assert_equal "$output" hi
+}
+
 @test "QEMU's root cannot be written" {
     run touch "/proc/$QEMU/root/new"
     [ "$status" -ne 0 ]

@@ -92,7 +92,7 @@ static int look_at(const char *path, struct sight *sight, struct error *err)
         return readlink(path, sight->link, sizeof sight->link - 1) < 0
                    ? error_errno(err, errno, "cannot read link %s", path)
                    : 0;
-    sight->tree = mount_clone(path, SHOWN | MOUNT_ATTR_RDONLY, err);
+    sight->tree = mount_clone_all(path, SHOWN | MOUNT_ATTR_RDONLY, err);
     return sight->tree < 0 ? -1 : 0;
 }
 
