@@ -139,7 +139,8 @@ library: $(BUILD)/libmsb.a $(BUILD)/$(SONAME) $(BUILD)/msb.pc
 BUILD_PACKAGES = gcc libc6-dev musl-tools pkg-config libuv1-dev libjansson-dev libseccomp-dev \
                  libarchive-dev libssl-dev libhttp-parser-dev libwslay-dev libsqlite3-dev libyaml-dev \
                  libcurl4-openssl-dev liblzma-dev libzstd-dev liblz4-dev libbz2-dev zlib1g-dev
-RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap erofs-utils tar uidmap libcurl4
+RUN_PACKAGES   = qemu-system-x86 qemu-utils e2fsprogs mmdebstrap debian-archive-keyring erofs-utils tar uidmap \
+                 libcurl4
 TEST_PACKAGES  = libcmocka-dev bats python3 nodejs curl openssl procps util-linux iproute2 \
                  docker-registry skopeo umoci apache2-utils busybox-static zstd bsdutils zsh groff
 PEER_PACKAGES  = bubblewrap crun golang-github-containers-common podman runsc systemd-container \
