@@ -17,9 +17,9 @@
 #include "base/loopback.h"
 #include "base/signals.h"
 #include "engine/jail/filter.h"
-#include "engine/jail/landlock.h"
 #include "engine/jail/process_internal.h"
 #include "engine/jail/warm.h"
+#include "engine/landlock.h"
 #include "engine/mounts.h"
 
 /* Numbers of the descriptors inside. */
