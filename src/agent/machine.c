@@ -106,7 +106,7 @@ int machine_mount_volume(const char *spec, struct error *err)
 {
     size_t digits = strspn(spec, "0123456789");
     bool read_only = strncmp(spec + digits, ":ro:/", 5) == 0;
-    if (digits == 0 || digits > 9 || (!read_only && strncmp(spec + digits, ":rw:/", 5) != 0))
+    if (digits > 9 || (!read_only && strncmp(spec + digits, ":rw:/", 5) != 0))
         return error_set(err, ERROR_INVALID, "malformed volume %.200s", spec);
     const char *path = spec + digits + 4;
     cleanup_free char *source = xasprintf("%s/%.*s", VOLUME_FOLDER, (int)digits, spec);

@@ -16,7 +16,7 @@ void machine_set_jail(void);
 
 void machine_add_entropy(const uint8_t *bytes, size_t length);
 int machine_set_clock(uint64_t realtime_us, struct error *err);
-/* spec: INDEX:ro|rw:GUEST-PATH */
+/* spec: INDEX:ro|rw:GUEST-PATH; without an index all of the share is this one folder. */
 int machine_mount_volume(const char *spec, struct error *err);
 /* Of a copy: those of its original, which the host knows nothing of here. */
 void machine_unmount_volumes(void);

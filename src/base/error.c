@@ -68,6 +68,8 @@ enum error_code error_code_from_errno(int number)
     case EADDRINUSE:
     case EAGAIN:
         return ERROR_BUSY;
+    case ENOSYS:
+        return ERROR_MISSING;
     case EPIPE:
     case ECONNREFUSED:
     case ECONNRESET:

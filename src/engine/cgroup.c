@@ -136,10 +136,11 @@ void cgroup_close_doors(const int doors[CGROUP_FOLDERS])
  * kernel waits for it. A process of one thread that moves itself, by a descriptor of somebody who
  * may, takes none (since 5.18).
  */
-static void enter_doors(const struct cgroup *group, const int doors[CGROUP_FOLDERS])
+static void enter_doors(const struct cgroup *group, const int doors[CGROUP_FOLDERS],
+                        bool is_in_tree)
 {
     for (size_t i = 0; i < CGROUP_FOLDERS; i++) {
-        bool is_in = !group->folders[i] || group->folders[i] == group->tree;
+        bool is_in = !group->folders[i] || (is_in_tree && group->folders[i] == group->tree);
         if (!is_in && write(doors[i], "0", 1) != 1)
             _exit(1);
     }
@@ -157,8 +158,22 @@ pid_t cgroup_clone(const struct cgroup *group, const int doors[CGROUP_FOLDERS], 
         .cgroup = place >= 0 ? (unsigned)place : 0,
     };
     pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    bool is_in_tree = pid >= 0 || errno != ENOSYS;
+    /* Filters of containers hide it, since they cannot look at its flags. */
+    if (!is_in_tree && !(args.flags & CSIGNAL))
+        pid = (pid_t)syscall(SYS_clone, (args.flags & ~CLONE_INTO_CGROUP) | SIGCHLD, NULL, pidfd,
+                             NULL, NULL);
     if (pid == 0)
-        enter_doors(group, doors);
+        enter_doors(group, doors, is_in_tree);
+    return pid;
+}
+
+/* Not with clone3, which filters of containers refuse. */
+pid_t cgroup_fork(const struct cgroup *group, const int doors[CGROUP_FOLDERS], int *pidfd)
+{
+    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, NULL, pidfd, NULL, NULL);
+    if (pid == 0)
+        enter_doors(group, doors, false);
     return pid;
 }
 

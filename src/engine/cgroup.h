@@ -39,6 +39,8 @@ void cgroup_close_doors(const int doors[CGROUP_FOLDERS]);
  */
 pid_t cgroup_clone(const struct cgroup *group, const int doors[CGROUP_FOLDERS], uint64_t more,
                    int *pidfd);
+/* The same without namespaces, for hosts that refuse them: a plain fork. */
+pid_t cgroup_fork(const struct cgroup *group, const int doors[CGROUP_FOLDERS], int *pidfd);
 /* One of its groups as a mount without a way up: -1 where there is none. */
 enum cgroup_view { CGROUP_TREE, CGROUP_MEMORY, CGROUP_PROCESSES };
 int cgroup_show(const struct cgroup *group, enum cgroup_view view);

@@ -161,6 +161,9 @@ static const char *missing_in(const char *hierarchy)
     cleanup_free char *root = cgroup_find_root(hierarchy);
     if (!file_exists(hierarchy))
         return "no control groups are mounted";
+    if (root && access(root, W_OK) < 0 && errno == EROFS)
+        return "control groups are read-only, as in a container, whose own limits hold for all "
+               "sandboxes together";
     if (!root || access(root, W_OK) < 0)
         return "this user may make no control groups";
     return cgroup_is_unified() ? missing_in_version_2(root) : NULL;

@@ -71,6 +71,11 @@ const char *machine_accelerator(const struct machine *machine)
     return machine->accelerator;
 }
 
+bool machine_shares_root(const struct machine *machine)
+{
+    return machine->shares_root;
+}
+
 const char *machine_kernel(const struct machine *machine)
 {
     return machine->kernel;

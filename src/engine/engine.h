@@ -90,6 +90,9 @@ pid_t machine_process(const struct machine *machine);
 const char *machine_accelerator(const struct machine *machine);
 const char *machine_kernel(const struct machine *machine);
 
+/* Whether its one volume is all of what it shares, instead of a folder 0 in it. */
+bool machine_shares_root(const struct machine *machine);
+
 /* What it costs the host: processor time, and memory that is its alone. */
 struct machine_usage {
     uint64_t cpu_us;

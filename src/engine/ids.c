@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +23,40 @@ int ids_write_map(pid_t process, const char *file, const char *text, struct erro
     if (fd < 0 || file_write_all(fd, text, strlen(text)) < 0)
         return error_errno(err, errno, "cannot write %s", path);
     return 0;
+}
+
+static bool has_capabilities(uint32_t wanted)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {0};
+    return syscall(SYS_capget, &header, data) == 0 && (data[0].effective & wanted) == wanted;
+}
+
+static bool is_mapped(const char *file, uid_t id)
+{
+    struct error ignored;
+    cleanup_buf struct buf text = {0};
+    if (file_read(file, 65536, &text, &ignored) < 0)
+        return false;
+    char *rest = (buf_text(&text), (char *)buf_data(&text));
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        unsigned inside, outside, count;
+        if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && id >= inside &&
+            id - inside < count)
+            return true;
+    }
+    return false;
+}
+
+const char *ids_lacking(uid_t id)
+{
+    if (geteuid() != 0)
+        return "it is not root";
+    if (!has_capabilities(1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_SYS_ADMIN))
+        return "it has no CAP_SYS_ADMIN, or no CAP_SETUID and CAP_SETGID";
+    if (!is_mapped("/proc/self/uid_map", id) || !is_mapped("/proc/self/gid_map", id))
+        return "the ids of the host do not exist in its user namespace";
+    return NULL;
 }
 
 int ids_space(ids_mapper *map, const void *with, struct error *err)

@@ -33,6 +33,7 @@ struct machine {
     struct buf said; /* …the end of it */
     struct cgroup cgroup;
     unsigned cpu_percent;
+    bool shares_root; /* see machine_shares_root */
     char accelerator[16];
     char kernel[96];
     char last_words[600];

@@ -86,7 +86,7 @@ enum tag {
     TAG_ENTROPY,     /* bytes, at least 32 */
     TAG_REALTIME_US, /* number: microseconds since 1970 */
     TAG_NAME,        /* text: host name */
-    TAG_VOLUME,      /* text: INDEX:ro|rw:GUEST-PATH, INDEX a folder of the share */
+    TAG_VOLUME,      /* text: INDEX:ro|rw:GUEST-PATH, INDEX a folder of the share, "": all */
     TAG_CONFIG,      /* text: the sandbox's settings as JSON */
     /* CONTROL */
     TAG_SIGNAL, /* number: to the command's foreground; in END: the signal that ended it */

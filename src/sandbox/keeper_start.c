@@ -163,11 +163,16 @@ static void add_environment(const struct keeper *keeper, struct buf *fields)
         fields_add_text(fields, TAG_ENV, config->env[i]);
 }
 
-static void add_volumes(const struct sandbox_config *config, struct buf *fields)
+static void add_volumes(const struct keeper *keeper, struct buf *fields)
 {
+    const struct sandbox_config *config = &keeper->config;
     for (size_t i = 0; i < config->volume_count; i++) {
-        cleanup_free char *text = xasprintf(
-            "%zu:%s:%s", i, config->volumes[i].read_only ? "ro" : "rw", config->volumes[i].guest);
+        char folder[24] = "";
+        if (!machine_shares_root(keeper->machine))
+            snprintf(folder, sizeof folder, "%zu", i);
+        cleanup_free char *text =
+            xasprintf("%s:%s:%s", folder, config->volumes[i].read_only ? "ro" : "rw",
+                      config->volumes[i].guest);
         fields_add_text(fields, TAG_VOLUME, text);
     }
 }
@@ -190,7 +195,7 @@ static void add_settings(const struct keeper *keeper, struct buf *fields)
     if (workdir)
         fields_add_text(fields, TAG_CWD, workdir);
     add_environment(keeper, fields);
-    add_volumes(config, fields);
+    add_volumes(keeper, fields);
     peers_add_hosts(keeper, fields);
 }
 

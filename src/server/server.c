@@ -11,6 +11,7 @@
 #include "base/home.h"
 #include "base/log_file.h"
 #include "base/mem.h"
+#include "engine/engine.h"
 #include "server/context.h"
 #include "server/info.h"
 #include "server/keys.h"
@@ -193,6 +194,14 @@ static void note(const char *what, const struct server_info *info)
     log_event(LOG_LEVEL_INFO, what, fields, sizeof fields / sizeof fields[0]);
 }
 
+/* Once, for each keeper's own log goes with its sandbox. */
+static void note_weaknesses(void)
+{
+    cleanup_free char *text = engine_find("vm")->weaknesses();
+    if (text)
+        log_warn("machines have less of a wall than on a host: %s", text);
+}
+
 static bool admit(struct http_request *request)
 {
     if (!origin_admit(request))
@@ -284,6 +293,7 @@ int server_run(const struct server_options *options,
     if (info_write(&info, err) < 0)
         return -1;
     note("the server listens", &info);
+    note_weaknesses();
     ready(&info, context);
     uv_run(&server->loop, UV_RUN_DEFAULT);
     sessions_close(server->sessions);

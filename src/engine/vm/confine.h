@@ -8,6 +8,9 @@
  * (the machine's memory, /dev/kvm) do not exist in its root: the open is caught and answered with
  * a descriptor of ours. That is also what keeps a template's memory safe: QEMU asks for it
  * read-write but holds a read-only descriptor, mapped privately.
+ *
+ * Where namespaces are refused, as in most containers, a thinner wall is built (confine_thin.h) and
+ * the log says so. Where the kernel has no Landlock either, nothing is started.
  */
 #pragma once
 
@@ -42,6 +45,8 @@ struct confinement {
     const char *folder; /* an existing folder, used as a mount point out of everybody's sight */
     const struct cgroup *cgroup; /* where the process is born, if the host can do that */
     int stderr_fd;
+    bool *is_thin; /* set when the wall is the thinner one; the one folder is then exported itself,
+                      not as CONFINE_VOLUMES/0. May be NULL. */
 };
 
 /*
@@ -50,3 +55,9 @@ struct confinement {
  */
 int confine_start(const struct confinement *confinement, pid_t *process, int *pidfd,
                   struct error *err);
+
+enum confine_wall { CONFINE_FULL, CONFINE_THIN, CONFINE_NONE };
+
+/* Tries which wall can be built here around `program`. If it is not CONFINE_FULL, `why` says what
+ * is refused and what can be done about it. */
+enum confine_wall confine_look(const char *program, struct error *why);

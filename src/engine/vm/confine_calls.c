@@ -4,8 +4,11 @@
  */
 #include "engine/vm/confine_calls.h"
 
+#include <asm/ioctls.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/mman.h>
@@ -39,7 +42,6 @@ static const int allowed[] = {
     SCMP_SYS(dup),
     SCMP_SYS(dup2),
     SCMP_SYS(dup3),
-    SCMP_SYS(fcntl),
     SCMP_SYS(fsync),
     SCMP_SYS(fdatasync),
     SCMP_SYS(fallocate),
@@ -52,7 +54,6 @@ static const int allowed[] = {
     SCMP_SYS(flock),
     SCMP_SYS(fadvise64),
     SCMP_SYS(pipe2),
-    SCMP_SYS(ioctl),
     /* files by name: start-up, then the shared folders */
     SCMP_SYS(newfstatat),
     SCMP_SYS(statx),
@@ -65,23 +66,11 @@ static const int allowed[] = {
     SCMP_SYS(readlinkat),
     SCMP_SYS(getcwd),
     SCMP_SYS(getdents64),
-    SCMP_SYS(unlinkat),
-    SCMP_SYS(renameat),
-    SCMP_SYS(renameat2),
-    SCMP_SYS(linkat),
-    SCMP_SYS(symlinkat),
-    SCMP_SYS(fchown),
-    SCMP_SYS(fchownat),
-    SCMP_SYS(utimensat),
     SCMP_SYS(umask),
     SCMP_SYS(fgetxattr),
-    SCMP_SYS(fsetxattr),
     SCMP_SYS(flistxattr),
-    SCMP_SYS(fremovexattr),
     SCMP_SYS(lgetxattr),
     SCMP_SYS(llistxattr),
-    SCMP_SYS(lsetxattr),
-    SCMP_SYS(lremovexattr),
     /* waiting */
     SCMP_SYS(poll),
     SCMP_SYS(ppoll),
@@ -128,7 +117,6 @@ static const int allowed[] = {
     SCMP_SYS(gettid),
     SCMP_SYS(getpid),
     SCMP_SYS(getppid),
-    SCMP_SYS(tgkill),
     SCMP_SYS(rt_sigaction),
     SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigreturn),
@@ -147,7 +135,6 @@ static const int allowed[] = {
     SCMP_SYS(getgid),
     SCMP_SYS(getegid),
     SCMP_SYS(getrlimit),
-    SCMP_SYS(prlimit64),
     SCMP_SYS(getrusage),
     SCMP_SYS(sysinfo),
     SCMP_SYS(getrandom),
@@ -157,6 +144,32 @@ static const int allowed[] = {
     SCMP_SYS(execve),
     SCMP_SYS(seccomp),
 };
+
+/* They change the shared folders. */
+static const int changing[] = {
+    SCMP_SYS(unlinkat),  SCMP_SYS(renameat),     SCMP_SYS(renameat2), SCMP_SYS(linkat),
+    SCMP_SYS(symlinkat), SCMP_SYS(fchown),       SCMP_SYS(fchownat),  SCMP_SYS(utimensat),
+    SCMP_SYS(fsetxattr), SCMP_SYS(fremovexattr), SCMP_SYS(lsetxattr), SCMP_SYS(lremovexattr),
+};
+
+/* They could reach other processes of its user, which only namespaces hide. */
+static const int reaching[] = {
+    SCMP_SYS(fcntl),
+    SCMP_SYS(ioctl),
+    SCMP_SYS(prlimit64),
+    SCMP_SYS(tgkill),
+};
+
+/* What it needs of fcntl and ioctl where it can see others: signals can be sent through
+ * descriptors, by the commands that name an owner. */
+static const unsigned commands_fcntl[] = {
+    F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,     F_SETFD,     F_GETFL,      F_SETFL,     F_GETLK,
+    F_SETLK, F_SETLKW,        F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_GET_SEALS, F_ADD_SEALS,
+};
+static const unsigned commands_ioctl[] = {
+    TCGETS, FIONBIO, FIONREAD, BLKGETSIZE64, FS_IOC_FIEMAP, FS_IOC_GETVERSION, FS_IOC_GETFLAGS,
+};
+#define KVM_COMMANDS 0xae00 /* in the second byte, of what is done with /dev/kvm */
 
 /* A shared folder must not become a way to plant setuid programs on the host: calls that give a
  * file its mode (the argument of that number) work only without those bits. */
@@ -199,22 +212,61 @@ static int add_advice(scmp_filter_ctx filter)
 
 #define LOW_32 0xffffffffu
 #define BY_NAME SCMP_A0(SCMP_CMP_MASKED_EQ, LOW_32, (uint32_t)AT_FDCWD)
+#define FOR_READING(flags) SCMP_CMP(flags, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, 0)
 #define BELOW_A_FOLDER SCMP_A0(SCMP_CMP_MASKED_EQ, 1u << 31, 0)
 
-static int add_rules(scmp_filter_ctx filter)
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+
+static int allow_each(scmp_filter_ctx filter, const int *calls, size_t count)
 {
     int result = 0;
-    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
-        result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
-    result |= add_mode_setters(filter);
+    for (size_t i = 0; i < count; i++)
+        result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+    return result;
+}
+
+static int allow_commands(scmp_filter_ctx filter, int call, const unsigned *commands, size_t count)
+{
+    int result = 0;
+    for (size_t i = 0; i < count; i++)
+        result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 1,
+                                   SCMP_A1(SCMP_CMP_MASKED_EQ, LOW_32, commands[i]));
+    return result;
+}
+
+/* As much of them as ends in this process. */
+static int add_own_reach(scmp_filter_ctx filter)
+{
+    int result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                                  SCMP_A0(SCMP_CMP_MASKED_EQ, LOW_32, (unsigned)getpid()));
+    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
+                               SCMP_A0(SCMP_CMP_MASKED_EQ, LOW_32, 0));
+    result |= allow_commands(filter, SCMP_SYS(fcntl), commands_fcntl, COUNT(commands_fcntl));
+    result |= allow_commands(filter, SCMP_SYS(ioctl), commands_ioctl, COUNT(commands_ioctl));
+    result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+                               SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00, KVM_COMMANDS));
+    return result;
+}
+
+static int add_rules(scmp_filter_ctx filter, const struct confine_calls *options)
+{
+    int result = allow_each(filter, allowed, COUNT(allowed));
+    result |=
+        options->is_alone ? allow_each(filter, reaching, COUNT(reaching)) : add_own_reach(filter);
+    if (options->changes_files) {
+        result |= allow_each(filter, changing, COUNT(changing));
+        result |= add_mode_setters(filter);
+    }
     result |= add_advice(filter);
     /* Threads, not processes. clone3 hides its flags behind a pointer and is left out. */
     result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
                                SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
     /* Opens: below a folder it holds (shared folders) and by name for reading; by name for
      * writing is reported to us. */
-    result |=
-        seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2, BELOW_A_FOLDER, NO_SETID(3));
+    result |= options->changes_files ? seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2,
+                                                        BELOW_A_FOLDER, NO_SETID(3))
+                                     : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2,
+                                                        BELOW_A_FOLDER, FOR_READING(2));
     result |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2, BY_NAME,
                                SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDONLY));
     result |= seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(openat), 2, BY_NAME,
@@ -222,12 +274,12 @@ static int add_rules(scmp_filter_ctx filter)
     return result;
 }
 
-int confine_calls(struct error *err)
+int confine_calls(const struct confine_calls *options, struct error *err)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
     if (!filter)
         return error_set(err, ERROR_IO, "cannot make a system call filter");
-    int result = add_rules(filter);
+    int result = add_rules(filter, options);
     if (result == 0)
         result = seccomp_load(filter);
     int listener = result == 0 ? seccomp_notify_fd(filter) : -1;

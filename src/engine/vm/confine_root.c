@@ -16,15 +16,25 @@
 
 #define SHOWN (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-/* What QEMU reads: the loader and libraries, its firmware. All of it is the distribution's. */
-static const char *const libraries[] = {"/usr/lib", "/usr/lib64", "/lib", "/lib64", NULL};
-static const char *const firmware[] = {"/usr/share/qemu", "/usr/share/seabios",
-                                       "/usr/share/qemu-efi", NULL};
+/* All of it is the distribution's. */
+const char *const confine_libraries[] = {"/usr/lib", "/usr/lib64", "/lib", "/lib64", NULL};
+const char *const confine_firmware[] = {"/usr/share/qemu", "/usr/share/seabios",
+                                        "/usr/share/qemu-efi", NULL};
 
 EMBED(capstone, "capstone.so");
 EMBED(pmem, "pmem.so");
 EMBED(sasl, "sasl.so");
 EMBED(thaw, "thaw");
+
+struct inside_file confine_capstone(void)
+{
+    return (struct inside_file){CONFINE_CAPSTONE, capstone_begin, EMBED_SIZE(capstone)};
+}
+
+struct inside_file confine_pmem(void)
+{
+    return (struct inside_file){CONFINE_PMEM, pmem_begin, EMBED_SIZE(pmem)};
+}
 
 static int put_file(const char *path, const uint8_t *bytes, size_t size, struct error *err)
 {
@@ -126,9 +136,9 @@ static int look_at_all(const struct confinement *confinement, struct sight *sigh
 {
     int result = look_at(confinement->argv[0], &sights[(*count)++], err);
     if (result == 0)
-        result = look_at_each(libraries, sights, room, count, err);
+        result = look_at_each(confine_libraries, sights, room, count, err);
     if (result == 0 && !confinement->is_frozen)
-        result = look_at_each(firmware, sights, room, count, err);
+        result = look_at_each(confine_firmware, sights, room, count, err);
     return result < 0 ? result : look_at_each(confinement->files, sights, room, count, err);
 }
 
@@ -141,20 +151,26 @@ static int become_user(bool drop_groups, struct error *err)
     return 0;
 }
 
-/* Only the processes' own folders of it: QEMU changes modes by way of /proc/self/fd. */
-static int mount_proc(struct error *err)
+/*
+ * Only the processes' own folders of it: QEMU changes modes by way of /proc/self/fd. Where parts of
+ * /proc are covered, as in containers, the kernel refuses a fresh one: of the old one, QEMU's own
+ * folder is shown.
+ */
+static int mount_proc(int own, struct error *err)
 {
     static const struct mount_option options[] = {{"subset", "pid"}, {0}};
     cleanup_fd int tree = mount_make("proc", options, SHOWN | MOUNT_ATTR_NOEXEC, err);
-    if (tree < 0)
-        return tree;
-    if (mkdir("./proc", 0755) < 0)
+    bool is_whole = tree >= 0;
+    if (!is_whole && (err->code != ERROR_DENIED || own < 0))
+        return -1;
+    if (mkdir("./proc", 0755) < 0 || (!is_whole && mkdir("./proc/self", 0755) < 0))
         return error_errno(err, errno, "cannot make a place for proc");
-    return mount_attach(tree, AT_FDCWD, "./proc", err);
+    return is_whole ? mount_attach(tree, AT_FDCWD, "./proc", err)
+                    : mount_attach(own, AT_FDCWD, "./proc/self", err);
 }
 
 static int furnish(const struct confinement *confinement, const struct sight *sights, size_t count,
-                   const int *volume_trees, struct error *err)
+                   const int *volume_trees, int own_process, struct error *err)
 {
     int result = confinement->is_frozen
                      ? put_file("." CONFINE_THAW, thaw_begin, EMBED_SIZE(thaw), err)
@@ -167,7 +183,7 @@ static int furnish(const struct confinement *confinement, const struct sight *si
         result = attach_volume(volume_trees[i], i, err);
     /* Without shared folders nothing needs it. */
     if (result == 0 && confinement->volume_count)
-        result = mount_proc(err);
+        result = mount_proc(own_process, err);
     return result;
 }
 
@@ -197,6 +213,10 @@ int confine_enter_root(const struct confinement *confinement, int *volume_trees,
         volume_trees[i] = mount_own_volume(&confinement->volumes[i], SHOWN, err);
         result = volume_trees[i] < 0 ? -1 : 0;
     }
+    struct error unused;
+    cleanup_fd int own_process = confinement->volume_count
+                                     ? mount_clone("/proc/self", SHOWN | MOUNT_ATTR_NOEXEC, &unused)
+                                     : -1;
     cleanup_fd int place = open(confinement->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (result == 0 && place < 0)
         result = error_errno(err, errno, "cannot open %s", confinement->folder);
@@ -205,7 +225,7 @@ int confine_enter_root(const struct confinement *confinement, int *volume_trees,
     if (result == 0)
         result = enter_fresh_root(place, err);
     if (result == 0)
-        result = furnish(confinement, sights, count, volume_trees, err);
+        result = furnish(confinement, sights, count, volume_trees, own_process, err);
     if (result < 0)
         return result;
     result = mounts_enter_here(err);

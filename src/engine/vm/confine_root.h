@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stdint.h>
+
 #include "engine/vm/confine.h"
 
 /* The user that QEMU is in its own user namespace; guests see shared files as this user's. */
@@ -12,6 +14,19 @@
 #define CONFINE_LINKS "/links"
 /* …and the program that thaws it. */
 #define CONFINE_THAW "/thaw"
+
+/* What QEMU reads of the host: the loader and libraries, its firmware. Each list ends with NULL. */
+extern const char *const confine_libraries[];
+extern const char *const confine_firmware[];
+
+/* The libraries above, as they are in this program. */
+struct inside_file {
+    const char *name;
+    const uint8_t *bytes;
+    size_t size;
+};
+struct inside_file confine_capstone(void);
+struct inside_file confine_pmem(void);
 
 /*
  * Inside the new namespaces: becomes the user, builds the root and moves into it. As root,

@@ -80,6 +80,7 @@ static int start_process(const struct machine_spec *spec, const char *accelerato
         .folder = folder,
         .cgroup = &machine->cgroup,
         .stderr_fd = ends->words[1],
+        .is_thin = &machine->shares_root,
     };
     return confine_start(&confinement, &machine->process, &machine->exit, err);
 }

@@ -116,7 +116,11 @@ static int make(const struct template *template, const struct machine_spec *spec
     if (result < 0 || !machine)
         return -1;
     machine_step_back(&machine->base, settles);
-    result = warm(&machine->base, spec, settles, err);
+    /* Threads find their numbers again only in a namespace of their own. */
+    if (machine->base.shares_root)
+        result = error_set(err, ERROR_MISSING, "no process namespace can be made to thaw them in");
+    if (result == 0)
+        result = warm(&machine->base, spec, settles, err);
     if (result == 0)
         result = write_down(machine, spec->image_path, folder, err);
     machine_free(&machine->base);
