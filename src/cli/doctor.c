@@ -17,6 +17,8 @@
 #include "cli/command.h"
 #include "engine/cgroup.h"
 #include "engine/jail/jail.h"
+#include "engine/jail/place.h"
+#include "engine/vm/confine.h"
 #include "engine/vm/host.h"
 #include "engine/vm/kernel.h"
 #include "image/image.h"
@@ -34,7 +36,7 @@ enum verdict_of_check {
 struct finding {
     enum verdict_of_check verdict;
     char detail[800]; /* what is there, or why it is not */
-    char remedy[300]; /* what to do; "" when there is nothing to do */
+    char remedy[400]; /* what to do; "" when there is nothing to do */
 };
 
 typedef void check(struct finding *finding);
@@ -87,20 +89,22 @@ static void check_acceleration(struct finding *finding)
           "switch virtualisation on in the firmware or the hypervisor; join the group kvm");
 }
 
-static void check_user_namespaces(struct finding *finding)
+static void check_wall(struct finding *finding)
 {
-    pid_t child = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | SIGCHLD,
-                                 NULL, NULL, NULL, NULL);
-    if (child == 0)
-        _exit(0);
-    if (child > 0) {
-        waitpid(child, NULL, 0);
-        found(finding, CHECK_OK, "QEMU can be walled in", "");
+    struct error why;
+    cleanup_free char *program = host_qemu();
+    enum confine_wall wall = confine_look(program ? program : "/bin/true", &why);
+    if (wall == CONFINE_FULL) {
+        found(finding, CHECK_OK, "QEMU can be walled in: namespaces, an empty root", "");
         return;
     }
-    cleanup_free char *detail = xasprintf("QEMU cannot be walled in: %s", strerror(errno));
-    found(finding, CHECK_MISSING, detail,
-          "sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000");
+    cleanup_free char *detail = xasprintf(
+        wall == CONFINE_THIN
+            ? "around QEMU stand Landlock and a list of system calls, but no namespaces; machines "
+              "start more slowly and share one folder at most (%s)"
+            : "QEMU cannot be walled in: %s",
+        why.message);
+    found(finding, wall == CONFINE_THIN ? CHECK_NOTE : CHECK_MISSING, detail, why.hint);
 }
 
 static void check_seccomp(struct finding *finding)
@@ -131,7 +135,11 @@ static void check_jail(struct finding *finding)
 {
     const char *missing = jail_missing();
     cleanup_free char *weaknesses = jail_weaknesses();
-    if (missing) {
+    struct error err;
+    if (jail_place_check(&err) < 0) {
+        cleanup_free char *detail = xasprintf("--engine jail does not work: %s", err.message);
+        found(finding, CHECK_NOTE, detail, err.hint);
+    } else if (missing) {
         cleanup_free char *detail = xasprintf("--engine jail does not work: %s", missing);
         found(finding, CHECK_NOTE, detail,
               "modprobe -a erofs overlay; enable the controllers memory and pids");
@@ -243,7 +251,7 @@ static const struct {
     {"system", check_system},
     {"qemu", check_qemu},
     {"acceleration", check_acceleration},
-    {"namespaces", check_user_namespaces},
+    {"wall", check_wall},
     {"system calls", check_seccomp},
     {"memory caps", check_cgroups},
     {"jail", check_jail},

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "engine/agent_call.h"
+#include "engine/jail/place.h"
 #include "engine/jail/process.h"
 #include "engine/jail/saved.h"
 #include "engine/jail/unpacked.h"
@@ -118,7 +119,10 @@ static struct own_ids find_own_ids(const struct machine_spec *spec)
 
 static int jail_prepare(const struct machine_spec *spec, struct error *err)
 {
-    int result = check_host(err);
+    int result = jail_place_check(err);
+    if (result < 0)
+        return error_wrap(err, "the jail engine cannot be used here");
+    result = check_host(err);
     if (result < 0 || geteuid() == 0)
         return result;
     const struct own_ids ids = find_own_ids(spec);
