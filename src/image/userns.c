@@ -1,7 +1,10 @@
 #include "image/userns.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <spawn.h>
+#include <stdint.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,9 +24,25 @@ static char **with_prefix(char *const *argv)
     return all;
 }
 
+/* Root of a container may lack any. */
+static bool has_capability(unsigned number)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {0};
+    return syscall(SYS_capget, &header, data) == 0 && data[0].effective >> number & 1;
+}
+
+#define CONTAINER_HINT                                                                             \
+    "in a container, bring images along: make container-image CONTAINER_IMAGES=…, or copy the "  \
+    "folder images of another home"
+
 int userns_check(struct error *err)
 {
     cleanup_free char *mapper = process_find("newuidmap");
+    if (geteuid() == 0 && !has_capability(CAP_SYS_CHROOT)) {
+        error_set(err, ERROR_MISSING, "images cannot be unpacked here: root has no CAP_SYS_CHROOT");
+        return error_hint(err, CONTAINER_HINT);
+    }
     if (geteuid() == 0)
         return 0;
     if (!mapper) {
@@ -35,14 +54,15 @@ int userns_check(struct error *err)
     if (result == 0 || err->code == ERROR_CANCELLED)
         return result;
     error_wrap(err, "cannot make a user namespace to build the image in");
-    return error_hint(err, "give yourself subordinate ids (usermod --add-subuids 100000-165535 "
-                           "--add-subgids 100000-165535 NAME), or build the image as root");
+    return error_hint(
+        err, "give yourself subordinate ids (usermod --add-subuids 100000-165535 "
+             "--add-subgids 100000-165535 NAME), or build the image as root; " CONTAINER_HINT);
 }
 
 int userns_run(char *const *argv, struct process_options options, struct error *err)
 {
     if (geteuid() == 0) {
-        options.private_mounts = true;
+        options.private_mounts = has_capability(CAP_SYS_ADMIN);
         return process_run(argv, &options, err);
     }
     cleanup_strv char **all = with_prefix(argv);

@@ -12,7 +12,8 @@
 
 /* ERROR_MISSING with what to install or set up. */
 int userns_check(struct error *err);
-/* process_run as such a root, with mounts that are its own and vanish with it. */
+/* process_run as such a root, with mounts that are its own and vanish with it. Root of a container
+ * that may make no mounts goes without. */
 int userns_run(char *const *argv, struct process_options options, struct error *err);
 /* rm -rf as such a root. Not stopped by a cancel: it is what cleans up after one. */
 void userns_remove(const char *path);

@@ -323,43 +323,45 @@ static int hear_of_trial(int socket, struct error *err)
 }
 
 /* `is_refused`: this place does not allow such a wall; another one may be built. */
-static int start(struct child *child, pid_t *process, int *pidfd, bool *is_refused,
+static int start(const struct child *like, pid_t *process, int *pidfd, bool *is_refused,
                  struct error *err)
 {
-    const struct confinement *confinement = child->confinement;
-    uid_t user = child->as_root ? FIRST_HOST_USER + (uid_t)getpid() : geteuid();
-    gid_t group = child->as_root ? user : getegid();
+    struct child child = *like;
+    const struct confinement *confinement = child.confinement;
+    uid_t user = child.as_root ? FIRST_HOST_USER + (uid_t)getpid() : geteuid();
+    gid_t group = child.as_root ? user : getegid();
     int sockets[2];
+    *is_refused = false;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return error_errno(err, errno, "cannot make a socket pair");
     cleanup_fd int ours = sockets[0];
     int volume_trees[64];
     memset(volume_trees, -1, sizeof volume_trees);
-    child->volume_trees = volume_trees;
-    child->parent = sockets[1];
-    child->caller = sockets[0];
+    child.volume_trees = volume_trees;
+    child.parent = sockets[1];
+    child.caller = sockets[0];
     *process = -1;
     *pidfd = -1;
     int result = confinement->volume_count > sizeof volume_trees / sizeof volume_trees[0]
                      ? error_set(err, ERROR_LIMIT, "at most 64 folders can be shared")
-                 : child->as_root ? prepare_volumes(confinement, user, volume_trees, err)
-                                  : 0;
+                 : child.as_root ? prepare_volumes(confinement, user, volume_trees, err)
+                                 : 0;
     bool is_prepared = result == 0;
     if (result == 0)
-        result = spawn(child, process, pidfd, err);
+        result = spawn(&child, process, pidfd, err);
     fd_close(sockets[1]);
-    if (result == 0 && !child->thin)
-        result = map_ids(*process, user, group, child->as_root, err);
+    if (result == 0 && !child.thin)
+        result = map_ids(*process, user, group, child.as_root, err);
     if (result == 0) {
         fdpass_send(ours, "", 1, -1);
-        result = child->is_trial ? hear_of_trial(ours, err)
-                                 : see_through(ours, *process, *pidfd, confinement, err);
+        result = child.is_trial ? hear_of_trial(ours, err)
+                                : see_through(ours, *process, *pidfd, confinement, err);
     }
     *is_refused =
         is_prepared && result < 0 && (err->code == ERROR_DENIED || err->code == ERROR_MISSING);
     for (size_t i = 0; i < confinement->volume_count; i++)
         fd_close(volume_trees[i]);
-    if ((result < 0 || child->is_trial) && *process > 0) {
+    if ((result < 0 || child.is_trial) && *process > 0) {
         kill(*process, SIGKILL);
         waitpid(*process, NULL, 0);
         fd_close(steal_fd(pidfd));
@@ -367,11 +369,17 @@ static int start(struct child *child, pid_t *process, int *pidfd, bool *is_refus
     return result;
 }
 
-/* Only at somebody's wish: who runs msb may rather have no machine than a thinner wall. */
-static bool may_be_thin(void)
+/* Who runs msb may rather have no machine than a thinner wall. */
+static bool are_namespaces_demanded(void)
 {
     const char *wanted = getenv("MSB_WALL");
-    return !wanted || strcmp(wanted, "namespaces") != 0;
+    return wanted && strcmp(wanted, "namespaces") == 0;
+}
+
+/* Root of a host can allow namespaces, and has more to lose: QEMU would keep its id. */
+static bool may_be_thin(const struct child *child)
+{
+    return !child->as_root && !are_namespaces_demanded() && landlock_available();
 }
 
 static int start_thin(const struct confinement *confinement, pid_t *process, int *pidfd,
@@ -390,7 +398,7 @@ static int start_thin(const struct confinement *confinement, pid_t *process, int
 /* What can be done about a wall that could not be built. */
 static void explain_refusal(struct error *why)
 {
-    if (!may_be_thin())
+    if (are_namespaces_demanded())
         error_add_hint(why, "MSB_WALL=namespaces asks for nothing less");
     if (!landlock_available()) {
         error_wrap(why, "QEMU cannot be walled in: the kernel has no Landlock, and");
@@ -413,7 +421,7 @@ int confine_start(const struct confinement *confinement, pid_t *process, int *pi
     if (result == 0 || !is_refused)
         return result;
     explain_refusal(err);
-    if (confinement->is_frozen || !may_be_thin() || !landlock_available())
+    if (confinement->is_frozen || !may_be_thin(&child))
         return result;
     log_warn("QEMU stands behind a thinner wall than namespaces: %s", err->message);
     if (confinement->is_thin)
@@ -439,5 +447,5 @@ enum confine_wall confine_look(const char *program, struct error *why)
         return CONFINE_FULL;
     if (is_refused)
         explain_refusal(why);
-    return is_refused && may_be_thin() && landlock_available() ? CONFINE_THIN : CONFINE_NONE;
+    return is_refused && may_be_thin(&child) ? CONFINE_THIN : CONFINE_NONE;
 }

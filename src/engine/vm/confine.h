@@ -10,7 +10,8 @@
  * read-write but holds a read-only descriptor, mapped privately.
  *
  * Where namespaces are refused, as in most containers, a thinner wall is built (confine_thin.h) and
- * the log says so. Where the kernel has no Landlock either, nothing is started.
+ * the log says so. Nothing is started where the kernel has no Landlock either, and for root of a
+ * host, who can allow namespaces.
  */
 #pragma once
 
