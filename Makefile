@@ -45,7 +45,7 @@ UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/tes
 ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash' '*.bats' \
             .ci/run tests/run tests/own-groups tests/soak tools/install-packages bench/http \
-            tests/hosts/check-trixie)
+            tests/hosts/check-trixie tools/container-image tools/container/start tests/hosts/check-container)
 
 all: $(BUILD)/msb
 
@@ -235,6 +235,22 @@ bench-quick: bench
 # The same, and docs/benchmarks.md and its chart are written anew.
 bench-docs: override BENCH += --docs
 bench-docs: bench
+
+# A container image of the server. CONTAINER_IMAGES are the sandbox images that it brings along, with the
+# kernel, from the home folder of whoever builds it; without any it is small and has to be given some.
+CONTAINER_PACKAGES = mmdebstrap umoci skopeo binutils
+CONTAINER_IMAGES   = python
+CONTAINER_ARCHIVE  = build/msb-$(VERSION).oci.tar
+container-image: all
+	@tools/install-packages $(CONTAINER_PACKAGES) $(RUN_PACKAGES)
+	@tools/container-image build/msb $(VERSION) $(CONTAINER_ARCHIVE) $(CONTAINER_IMAGES)
+
+# The image in rootless podman, with ever less rights; needs root, to make a user for that.
+check-container: all
+	@tools/install-packages $(CONTAINER_PACKAGES) $(RUN_PACKAGES) podman crun uidmap slirp4netns python3 \
+	    golang-github-containers-common
+	@tests/hosts/check-container
+.PHONY: container-image check-container
 
 install: all library
 	install -D -m 0755 build/msb $(DESTDIR)$(PREFIX)/bin/msb
