@@ -214,10 +214,17 @@ static void thin(void)
     try_wall(true);
 }
 
+/* A program with that library reads /proc before it runs, and wants to be loaded before ours. */
+#ifdef __SANITIZE_ADDRESS__
+#define CAN_BE_QEMU false
+#else
+#define CAN_BE_QEMU true
+#endif
+
 static void thin_wall_leaves_nothing_but_libraries(void **state)
 {
     (void)state;
-    if (!landlock_available())
+    if (!CAN_BE_QEMU || !landlock_available())
         skip();
     in_a_container(thin);
 }
@@ -226,7 +233,7 @@ static void namespaces_leave_nothing_but_libraries(void **state)
 {
     struct error why;
     (void)state;
-    if (confine_look("/proc/self/exe", &why) != CONFINE_FULL)
+    if (!CAN_BE_QEMU || confine_look("/proc/self/exe", &why) != CONFINE_FULL)
         skip();
     try_wall(false);
 }

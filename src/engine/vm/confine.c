@@ -399,9 +399,9 @@ static int start_thin(const struct confinement *confinement, pid_t *process, int
 static void explain_refusal(struct error *why)
 {
     if (are_namespaces_demanded())
-        error_add_hint(why, "MSB_WALL=namespaces asks for nothing less");
+        error_add_context(why, "MSB_WALL=namespaces asks for what is refused here");
     if (!landlock_available()) {
-        error_wrap(why, "QEMU cannot be walled in: the kernel has no Landlock, and");
+        error_add_context(why, "the kernel has no Landlock, and namespaces are refused");
         error_add_hint(why, "use a kernel from 5.13 on with Landlock among its lsm=, or allow user "
                             "namespaces and mounts in the container");
     }
@@ -409,24 +409,6 @@ static void explain_refusal(struct error *why)
                                          "user namespaces and mounts in its seccomp profile"
                                        : "allow user namespaces and mounts: in a container, by "
                                          "its seccomp profile");
-}
-
-int confine_start(const struct confinement *confinement, pid_t *process, int *pidfd,
-                  struct error *err)
-{
-    bool is_refused;
-    struct child child = {.confinement = confinement,
-                          .as_root = !ids_lacking(FIRST_HOST_USER + (uid_t)getpid())};
-    int result = start(&child, process, pidfd, &is_refused, err);
-    if (result == 0 || !is_refused)
-        return result;
-    explain_refusal(err);
-    if (confinement->is_frozen || !may_be_thin(&child))
-        return result;
-    log_warn("QEMU stands behind a thinner wall than namespaces: %s", err->message);
-    if (confinement->is_thin)
-        *confinement->is_thin = true;
-    return start_thin(confinement, process, pidfd, err);
 }
 
 enum confine_wall confine_look(const char *program, struct error *why)
@@ -448,4 +430,26 @@ enum confine_wall confine_look(const char *program, struct error *why)
     if (is_refused)
         explain_refusal(why);
     return is_refused && may_be_thin(&child) ? CONFINE_THIN : CONFINE_NONE;
+}
+
+/* A file that may not be read is refused too: the place is judged by a wall without any. */
+int confine_start(const struct confinement *confinement, pid_t *process, int *pidfd,
+                  struct error *err)
+{
+    bool is_refused;
+    struct error why;
+    struct child child = {.confinement = confinement,
+                          .as_root = !ids_lacking(FIRST_HOST_USER + (uid_t)getpid())};
+    int result = start(&child, process, pidfd, &is_refused, err);
+    if (result == 0 || !is_refused)
+        return result;
+    enum confine_wall wall = confine_look(confinement->argv[0], &why);
+    if (wall == CONFINE_NONE)
+        *err = why;
+    if (wall != CONFINE_THIN || confinement->is_frozen)
+        return result;
+    log_warn("QEMU stands behind a thinner wall than namespaces: %s", why.message);
+    if (confinement->is_thin)
+        *confinement->is_thin = true;
+    return start_thin(confinement, process, pidfd, err);
 }

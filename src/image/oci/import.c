@@ -17,6 +17,7 @@
 #include "image/oci/import_internal.h"
 #include "image/oci/install.h"
 #include "image/oci/unpack.h"
+#include "image/pack.h"
 #include "image/recipes.h"
 #include "image/reference.h"
 #include "image/store.h"
@@ -302,7 +303,9 @@ int archive_import(const char *path, const char *name, const char *tag, char **r
     *reference = NULL;
     if (stat(path, &status) < 0)
         return error_errno(err, errno, "cannot open %s", path);
-    int result = S_ISDIR(status.st_mode) ? import_folder(path, name, tag, reference, err)
+    int result = pack_check_tools(err);
+    if (result == 0)
+        result = S_ISDIR(status.st_mode) ? import_folder(path, name, tag, reference, err)
                                          : import_archive(path, name, tag, reference, err);
     return result < 0 ? error_wrap(err, "cannot import %s", path) : 0;
 }
