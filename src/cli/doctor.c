@@ -128,7 +128,9 @@ static void check_cgroups(struct finding *finding)
         return;
     }
     cleanup_free char *detail = xasprintf("host memory of a sandbox is not capped: %s", why);
-    found(finding, CHECK_NOTE, detail, "run msb as root, or have the memory controller delegated");
+    found(finding, CHECK_NOTE, detail,
+          "run msb as root, or have groups delegated: systemd-run --user --scope -p Delegate=yes "
+          "msb …");
 }
 
 static void check_jail(struct finding *finding)

@@ -1,7 +1,13 @@
 /*
  * Groups are named after the process that made them: ROOT/msb/PID. That needs no registry, is
- * unique while it matters, and tells a sweep whether anybody still wants the group. For an ordinary
- * user ROOT is the topmost group of version 2 above his processes that is his, if one is.
+ * unique while it matters, and tells a sweep whether anybody still wants the group.
+ *
+ * ROOT is, in version 2, the nearest unit above the process that systemd has delegated to its user.
+ * Where there is none, it is the top of the hierarchy for root, and for an ordinary user the
+ * topmost group that is his. There msb lies beside the units. systemd leaves it alone, for its name
+ * is no unit's, and cannot take controllers away that the groups below it use: the kernel refuses
+ * that. A scope of its own for each sandbox would be tidier, and a question to systemd before every
+ * start.
  */
 #include "engine/cgroup.h"
 
@@ -29,6 +35,8 @@
 #define CPU 2
 #define LETTING_GO_NS 2000000
 #define LETTING_GO_TIMES 100
+#define VACATE_TIMES 10
+#define MOST_PROCESSES 1048576 /* bytes of their list */
 
 static bool put(const char *folder, const char *file, const char *text)
 {
@@ -76,6 +84,32 @@ void cgroup_step_back(const struct cgroup *group, bool back)
         put_number(group->folders[CPU], "cpu.shares", back ? 102 : 1024);
 }
 
+/* What lies in a group itself moves into one below: controllers are handed down only by groups
+ * without processes. New ones may be born meanwhile, where their parents still are. */
+static void vacate(const char *group)
+{
+    cleanup_free char *below = xasprintf("%s/supervisor", group);
+    cleanup_free char *list = xasprintf("%s/cgroup.procs", group);
+    cleanup_buf struct buf processes = {0};
+    struct error ignored;
+    mkdir(below, 0755);
+    if (file_read(list, MOST_PROCESSES, &processes, &ignored) < 0)
+        return;
+    cleanup_free char *copy = xstrdup(buf_text(&processes));
+    char *rest = copy;
+    for (const char *process; (process = strsep(&rest, "\n"));)
+        put(below, "cgroup.procs", process);
+}
+
+/* Whether nothing stands in the way; a controller that is not there does not. */
+static bool hand_down(const char *group)
+{
+    if (!put(group, "cgroup.subtree_control", "+memory +pids") && errno == EBUSY)
+        return false;
+    put(group, "cgroup.subtree_control", "+cpu");
+    return true;
+}
+
 static char *make_group(const char *hierarchy)
 {
     cleanup_free char *root = cgroup_find_root(hierarchy);
@@ -84,10 +118,9 @@ static char *make_group(const char *hierarchy)
     cleanup_free char *parent = xasprintf("%s/msb", root);
     mkdir(parent, 0755);
     if (cgroup_is_unified()) {
-        put(root, "cgroup.subtree_control", "+memory +pids");
-        put(root, "cgroup.subtree_control", "+cpu");
-        put(parent, "cgroup.subtree_control", "+memory +pids");
-        put(parent, "cgroup.subtree_control", "+cpu");
+        for (int i = 0; !hand_down(root) && i < VACATE_TIMES; i++)
+            vacate(root);
+        hand_down(parent);
     }
     cleanup_free char *folder = xasprintf("%s/%d", parent, (int)getpid());
     if (mkdir(folder, 0755) < 0 && errno != EEXIST)

@@ -3,8 +3,10 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -43,34 +45,108 @@ static bool may_write(const char *folder, const char *file)
     return access(path, W_OK) == 0;
 }
 
-/* The topmost group above this process that its user may change, by its path; NULL: none. */
-static char *find_delegated(const char *hierarchy)
+/* The group of this process, by its path; NULL: it is not known. */
+static char *find_own(const char *hierarchy)
 {
     struct error ignored;
     cleanup_buf struct buf text = {0};
-    if (!cgroup_is_version_2(hierarchy) ||
-        file_read("/proc/self/cgroup", 65536, &text, &ignored) < 0)
+    if (file_read("/proc/self/cgroup", 65536, &text, &ignored) < 0)
         return NULL;
     char *own = strstr(buf_text(&text), "0::/");
     if (!own)
         return NULL;
-    own += strlen("0::/");
+    own += strlen("0::");
     own[strcspn(own, "\n")] = '\0';
-    cleanup_free char *group = xstrdup(hierarchy);
-    while (!may_write(group, "") || !may_write(group, "cgroup.procs")) {
-        const char *name = strsep(&own, "/");
-        if (!name)
-            return NULL;
-        char *below = xasprintf("%s/%s", group, name);
-        free(group);
-        group = below;
+    return xasprintf("%s%s", hierarchy, own[1] ? own : "");
+}
+
+static bool file_has(const char *folder, const char *file, const char *word)
+{
+    struct error ignored;
+    cleanup_buf struct buf text = {0};
+    cleanup_free char *path = xasprintf("%s/%s", folder, file);
+    return file_read(path, 65536, &text, &ignored) == 0 && strstr(buf_text(&text), word);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text);
+    return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+}
+
+static bool is_marked(const char *group)
+{
+    char mark = 0;
+    return (getxattr(group, "user.delegate", &mark, 1) == 1 ||
+            getxattr(group, "trusted.delegate", &mark, 1) == 1) &&
+           mark == '1';
+}
+
+/* What Delegate=yes gives; without it a unit has the controllers that it has settings for. */
+static bool has_all_controllers(const char *group)
+{
+    return file_has(group, "cgroup.controllers", "memory") &&
+           file_has(group, "cgroup.controllers", "pids") &&
+           file_has(group, "cgroup.controllers", "cpu ");
+}
+
+/*
+ * The host's systemd marks units with Delegate=yes, that of a user does not. All below the latter
+ * is the user's, who loses nothing when a unit is divided that he did not mean for it. Root takes
+ * no group of a user.
+ */
+static bool is_delegated(const char *group)
+{
+    struct stat status;
+    bool is_unit = ends_with(group, ".scope") || ends_with(group, ".service");
+    return stat(group, &status) == 0 && status.st_uid == geteuid() &&
+           (is_marked(group) || (geteuid() != 0 && is_unit && has_all_controllers(group)));
+}
+
+/*
+ * A service whose processes lie in its own group, not in one below (DelegateSubgroup= makes one,
+ * since systemd 254), could not be started again while sandboxes live on in it: the kernel lets no
+ * process into a group that hands down memory, and systemd reports 219/CGROUP.
+ */
+static bool must_stay_undivided(const char *group, const char *own)
+{
+    return strcmp(group, own) == 0 && ends_with(group, ".service");
+}
+
+/* The nearest group above this process that systemd has handed over to its user; NULL: none. */
+static char *find_unit(const char *hierarchy, const char *own)
+{
+    cleanup_free char *group = xstrdup(own);
+    while (strlen(group) > strlen(hierarchy)) {
+        if (is_delegated(group) && !must_stay_undivided(group, own))
+            return steal_pointer(&group);
+        *strrchr(group, '/') = '\0';
     }
-    return steal_pointer(&group);
+    return NULL;
+}
+
+/* The topmost group above this process that its user may change, whoever gave it to him; NULL:
+ * none. */
+static char *find_topmost(const char *hierarchy, const char *own)
+{
+    for (size_t length = strlen(hierarchy);; length += 1 + strcspn(own + length + 1, "/")) {
+        cleanup_free char *group = xasprintf("%.*s", (int)length, own);
+        if (may_write(group, "") && may_write(group, "cgroup.procs"))
+            return steal_pointer(&group);
+        if (!own[length])
+            return NULL;
+    }
 }
 
 char *cgroup_find_root(const char *hierarchy)
 {
-    return geteuid() == 0 ? xstrdup(hierarchy) : find_delegated(hierarchy);
+    cleanup_free char *own = cgroup_is_version_2(hierarchy) ? find_own(hierarchy) : NULL;
+    char *unit = own ? find_unit(hierarchy, own) : NULL;
+    if (unit)
+        return unit;
+    if (geteuid() == 0)
+        return xstrdup(hierarchy);
+    return own ? find_topmost(hierarchy, own) : NULL;
 }
 
 uint64_t cgroup_number(const char *folder, const char *file, const char *word)
@@ -135,24 +211,13 @@ void cgroup_sweep(void)
     }
 }
 
-static bool file_has(const char *folder, const char *file, const char *word)
-{
-    struct error ignored;
-    cleanup_buf struct buf text = {0};
-    cleanup_free char *path = xasprintf("%s/%s", folder, file);
-    return file_read(path, 65536, &text, &ignored) == 0 && strstr(buf_text(&text), word);
-}
-
-/* Controllers can be handed down from a group that does so already, or has no processes itself, or
- * is the topmost of all. */
 static const char *missing_in_version_2(const char *root)
 {
     if (!file_has(root, "cgroup.controllers", "memory") ||
         !file_has(root, "cgroup.controllers", "pids"))
         return "version 2 has no controllers memory and pids here";
-    if (strcmp(root, CGROUP_ROOT) != 0 && !file_has(root, "cgroup.subtree_control", "memory") &&
-        file_has(root, "cgroup.procs", "\n"))
-        return "the group that is yours has processes itself";
+    if (!may_write(root, "cgroup.subtree_control"))
+        return "the group that is yours may not be divided";
     return NULL;
 }
 
