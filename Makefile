@@ -45,7 +45,8 @@ UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/tes
 ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash' '*.bats' \
             .ci/run tests/run tests/own-groups tests/soak tools/install-packages bench/http \
-            tests/hosts/check-trixie tools/container-image tools/container/start tests/hosts/check-container)
+            tests/hosts/host tests/hosts/check-kvm tests/hosts/check-trixie tests/hosts/check-container \
+            tools/container-image tools/container/start)
 
 all: $(BUILD)/msb
 
@@ -165,6 +166,14 @@ check:
 	@$(MAKE) --no-print-directory $(JOBS) all library $(UNIT) $(BUILD)/tests/mcp-fixture
 	@BUILD=$(BUILD) tests/run
 
+# A part of the tests in a Debian host with KVM and systemd, which QEMU emulates: hours. KVM names files.
+HOST_PACKAGES = $(RUN_PACKAGES) bats busybox-static curl openssl procps zstd bsdutils
+check-kvm:
+	@tools/install-packages $(BUILD_PACKAGES) $(RUN_PACKAGES) openssh-client
+	@$(MAKE) --no-print-directory $(JOBS) all
+	@MSB_HOME=$${MSB_TEST_HOME:-build/test-home} build/msb prepare python node
+	@HOST_PACKAGES="$(HOST_PACKAGES)" tests/hosts/check-kvm $(KVM)
+
 # Hostile bytes for both sides of the agent protocol, the proxy, the server, images and Sandboxfiles,
 # FUZZ_SECONDS long each.
 FUZZ_SECONDS = 60
@@ -268,5 +277,5 @@ install: all library
 clean:
 	rm -rf build build-san
 
-.PHONY: all library quickstart check soak fuzz sanitize format lint bench bench-quick bench-docs install clean
+.PHONY: all library quickstart check check-kvm soak fuzz sanitize format lint bench bench-quick bench-docs install clean
 -include $(SDK_OBJ:.o=.d) $(HOST_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(UNIT:=.d) $(BUILD)/src/cli/main.d

@@ -11,6 +11,18 @@ unset MSB_KERNEL MSB_QEMU MSB_LOG MSB_LOG_LEVEL MSB_LOG_FILE MSB_LOG_FORMAT
 
 bats_require_minimum_version 1.5.0
 
+# Time limits suit a host that runs machines at its own speed. On a slower one MSB_TEST_PATIENCE multiplies
+# them, all but those that a test wants to run into.
+PATIENCE=${MSB_TEST_PATIENCE:-1}
+timeout() {
+    local arguments=("$@") i
+    for ((i = 0; i < $#; i++)); do
+        [[ ${arguments[i]} == -* ]] || break
+    done
+    [[ ! ${arguments[i]} =~ ^[0-9]+$ ]] || arguments[i]=$((arguments[i] * PATIENCE))
+    command timeout "${arguments[@]}"
+}
+
 # What takes longer than this hangs; the longest is the building of a template on a busy host.
 msb() {
     timeout --kill-after=5 180 "$MSB" "$@"
@@ -81,7 +93,7 @@ drop_templates() {
 
 # Runs a command again until it succeeds: within SECONDS COMMAND…
 within() {
-    local deadline=$((SECONDS + $1))
+    local deadline=$((SECONDS + $1 * PATIENCE))
     shift
     until "$@"; do
         if [ "$SECONDS" -ge "$deadline" ]; then

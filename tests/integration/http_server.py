@@ -11,7 +11,7 @@ import unittest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 MSB = os.environ.get("MSB_BIN", str(REPOSITORY / "build" / "msb"))
-PATIENCE = 20
+PATIENCE = 20 * int(os.environ.get("MSB_TEST_PATIENCE", 1))
 
 
 class Answer:

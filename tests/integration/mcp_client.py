@@ -7,7 +7,7 @@ import subprocess
 import threading
 
 MSB = os.environ.get("MSB_BIN", os.path.join(os.path.dirname(__file__), "../../build/msb"))
-PATIENCE_S = 120
+PATIENCE_S = 120 * int(os.environ.get("MSB_TEST_PATIENCE", 1))
 
 
 class StdioClient:

@@ -11,7 +11,7 @@ from http_server import MSB, PATIENCE, Connection
 NUMBERS = re.compile(r"^msb_pool_(\w+?)(?:_total)? (\d+)$", re.MULTILINE)
 
 # A start may have to build a template, and the host may be busy.
-START_SECONDS = 90
+START_SECONDS = 4.5 * PATIENCE
 
 
 class PoolServer:
@@ -47,7 +47,7 @@ class PoolServer:
             connection.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
             return {name: int(number) for name, number in NUMBERS.findall(connection.answer().body.decode())}
 
-    def await_counts(self, is_so, seconds=120):
+    def await_counts(self, is_so, seconds=6 * PATIENCE):
         """What the pool has, once it is so."""
         deadline = time.monotonic() + seconds
         while not is_so(counts := self.counts):
