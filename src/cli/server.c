@@ -15,6 +15,7 @@
 #include "sandbox/config.h"
 #include "sandbox/launcher.h"
 #include "server/keys.h"
+#include "server/notify.h"
 #include "server/server.h"
 
 static struct {
@@ -37,6 +38,7 @@ static void on_ready(const struct server_info *info, void *context)
 {
     (void)context;
     print_url(info);
+    notify_ready();
 }
 
 /* What the server in the background tells the command that started it: an error or, if that has no
