@@ -1,11 +1,14 @@
 # Two commands are all a newcomer needs:
 #   make quickstart   install what is missing, build, prepare, run a first snippet in a machine
 #   make check        install what tests need, run all of them
-# Then: all, install, format, lint, sanitize, bench, bench-quick, clean. SAN=1 builds with ASan and UBSan.
+# Then: all, install, uninstall, format, lint, sanitize, bench, bench-quick, clean.
+# SAN=1 builds with ASan and UBSan.
 
 CC        = gcc
 MUSL_CC   = musl-gcc
 PREFIX    = /usr/local
+LIBDIR    = $(PREFIX)/lib
+# The one place for it; `make version` writes it where else it has to stand.
 VERSION   = 0.1.0
 BUILD     = build$(if $(SAN),-san)
 # V=1 shows whole command lines.
@@ -44,9 +47,7 @@ AGENT_OBJ = $(AGENT_SRC:%.c=$(BUILD)/agent/%.o)
 UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash' '*.bats' \
-            .ci/run tests/run tests/own-groups tests/soak tools/install-packages bench/http \
-            tests/hosts/host tests/hosts/check-kvm tests/hosts/check-trixie tests/hosts/check-container \
-            tools/container-image tools/container/start)
+            .ci/run tests/run tests/own-groups tests/soak 'tests/hosts/*' 'tools/*' bench/http)
 
 all: $(BUILD)/msb
 
@@ -130,8 +131,10 @@ $(BUILD)/$(SONAME): $(SDK_OBJ)
 	    $(if $(SAN),-fsanitize=address$(,)undefined) -o $@ $^ $(shell pkg-config --libs $(SDK_LIBS))
 	$(Q)ln -sf $(SONAME) $(BUILD)/libmsb.so
 
-$(BUILD)/msb.pc: sdk/c/msb.pc.in Makefile
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
+# Written each time, for another PREFIX is no newer file.
+.PHONY: $(BUILD)/msb.pc
+$(BUILD)/msb.pc: sdk/c/msb.pc.in
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 library: $(BUILD)/libmsb.a $(BUILD)/$(SONAME) $(BUILD)/msb.pc
 
@@ -261,21 +264,35 @@ check-container: all
 	@tests/hosts/check-container
 .PHONY: container-image check-container
 
+# What `install` writes, and `uninstall` removes.
+BASH_COMPLETIONS = $(PREFIX)/share/bash-completion/completions
+ZSH_COMPLETIONS  = $(PREFIX)/share/zsh/site-functions
+INSTALLED = $(PREFIX)/bin/msb $(PREFIX)/include/msb.h $(LIBDIR)/libmsb.a $(LIBDIR)/$(SONAME) \
+            $(LIBDIR)/libmsb.so $(LIBDIR)/pkgconfig/msb.pc $(PREFIX)/share/man/man1/msb.1 \
+            $(BASH_COMPLETIONS)/msb $(ZSH_COMPLETIONS)/_msb
+
 install: all library
 	install -D -m 0755 build/msb $(DESTDIR)$(PREFIX)/bin/msb
 	install -D -m 0644 include/msb.h $(DESTDIR)$(PREFIX)/include/msb.h
-	install -D -m 0644 build/libmsb.a $(DESTDIR)$(PREFIX)/lib/libmsb.a
-	install -D -m 0755 build/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libmsb.so
-	install -D -m 0644 build/msb.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/msb.pc
+	install -D -m 0644 build/libmsb.a $(DESTDIR)$(LIBDIR)/libmsb.a
+	install -D -m 0755 build/$(SONAME) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libmsb.so
+	install -D -m 0644 build/msb.pc $(DESTDIR)$(LIBDIR)/pkgconfig/msb.pc
 	build/msb help --man | install -D -m 0644 /dev/stdin $(DESTDIR)$(PREFIX)/share/man/man1/msb.1
-	build/msb completion bash | install -D -m 0644 /dev/stdin \
-	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/msb
-	build/msb completion zsh | install -D -m 0644 /dev/stdin \
-	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_msb
+	build/msb completion bash | install -D -m 0644 /dev/stdin $(DESTDIR)$(BASH_COMPLETIONS)/msb
+	build/msb completion zsh | install -D -m 0644 /dev/stdin $(DESTDIR)$(ZSH_COMPLETIONS)/_msb
+
+# Files only: whether somebody else wants a folder that is empty now, nobody here knows.
+uninstall:
+	rm -f $(INSTALLED:%=$(DESTDIR)%)
+
+# Writes VERSION into the packages' own files.
+version:
+	tools/set-version $(VERSION)
 
 clean:
 	rm -rf build build-san
 
-.PHONY: all library quickstart check check-kvm soak fuzz sanitize format lint bench bench-quick bench-docs install clean
+.PHONY: all library quickstart check check-kvm check-trixie soak fuzz sanitize format lint bench bench-quick \
+        bench-docs install uninstall version clean
 -include $(SDK_OBJ:.o=.d) $(HOST_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(UNIT:=.d) $(BUILD)/src/cli/main.d
