@@ -1,7 +1,7 @@
 # Two commands are all a newcomer needs:
 #   make quickstart   install what is missing, build, prepare, run a first snippet in a machine
 #   make check        install what tests need, run all of them
-# Then: all, install, uninstall, format, lint, sanitize, bench, bench-quick, clean.
+# Then: all, install, uninstall, packages, format, lint, sanitize, bench, bench-quick, clean.
 # SAN=1 builds with ASan and UBSan.
 
 CC        = gcc
@@ -47,7 +47,8 @@ AGENT_OBJ = $(AGENT_SRC:%.c=$(BUILD)/agent/%.o)
 UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash' '*.bats' \
-            .ci/run tests/run tests/own-groups tests/soak 'tests/hosts/*' 'tools/*' bench/http)
+            .ci/run tests/run tests/own-groups tests/soak 'tests/hosts/*' 'tests/packages/check-*' 'tools/*' bench/http \
+            'debian/msb.p*' debian/msb-service)
 
 all: $(BUILD)/msb
 
@@ -286,13 +287,52 @@ install: all library
 uninstall:
 	rm -f $(INSTALLED:%=$(DESTDIR)%)
 
+# ---- packages -----------------------------------------------------------------------------------
+
+DEB_PACKAGES    = build-essential debhelper dpkg-dev lintian
+PYTHON_PACKAGES = python3 python3-build python3-setuptools python3-wheel python3-venv
+NODE_PACKAGES   = $(if $(shell command -v npm),,npm)
+
 # Writes VERSION into the packages' own files.
 version:
 	tools/set-version $(VERSION)
+
+# build/deb/*.deb. DEB_SUFFIX makes a version that is higher than this one: +1
+deb:
+	@tools/install-packages $(BUILD_PACKAGES) $(DEB_PACKAGES)
+	@tools/build-deb build/deb $(DEB_SUFFIX)
+
+# build/python/: wheel and sdist; build/js/: what `npm install` takes
+python-package:
+	@tools/install-packages $(PYTHON_PACKAGES)
+	@tools/build-sdk python build/python
+
+js-package:
+	@tools/install-packages $(NODE_PACKAGES)
+	@tools/build-sdk js build/js
+
+packages: deb python-package js-package
+
+# The packages of Python and JavaScript in clean environments, against a server.
+check-sdk-packages: all python-package js-package
+	@tests/packages/check-sdk build/python build/js
+
+# The Debian packages in a fresh Debian: installed, looked at, purged. Needs root and a Debian mirror.
+check-deb:
+	@tools/install-packages $(RUN_PACKAGES)
+	@$(MAKE) --no-print-directory deb
+	@tests/packages/check-deb build/deb
+
+# The same with systemd in a test host: service, first sandbox, upgrade, purge. About half an hour.
+check-service: deb
+	@$(MAKE) --no-print-directory all
+	@rm -rf build/deb-next && tools/build-deb build/deb-next +1
+	@tests/packages/check-service build/deb build/deb-next
 
 clean:
 	rm -rf build build-san
 
 .PHONY: all library quickstart check check-kvm check-trixie soak fuzz sanitize format lint bench bench-quick \
-        bench-docs install uninstall version clean
+        bench-docs install uninstall version deb python-package js-package packages check-sdk-packages check-deb \
+        check-service clean
 -include $(SDK_OBJ:.o=.d) $(HOST_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(UNIT:=.d) $(BUILD)/src/cli/main.d
