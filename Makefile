@@ -314,7 +314,9 @@ js-package:
 packages: deb python-package js-package
 
 # The packages of Python and JavaScript in clean environments, against a server.
-check-sdk-packages: all python-package js-package
+check-sdk-packages: python-package js-package
+	@tools/install-packages $(BUILD_PACKAGES) $(RUN_PACKAGES)
+	@$(MAKE) --no-print-directory $(JOBS) all
 	@tests/packages/check-sdk build/python build/js
 
 # The Debian packages in a fresh Debian: installed, looked at, purged. Needs root and a Debian mirror.
@@ -325,7 +327,8 @@ check-deb:
 
 # The same with systemd in a test host: service, first sandbox, upgrade, purge. About half an hour.
 check-service: deb
-	@$(MAKE) --no-print-directory all
+	@tools/install-packages $(RUN_PACKAGES) openssh-client busybox-static python3
+	@$(MAKE) --no-print-directory $(JOBS) all
 	@rm -rf build/deb-next && tools/build-deb build/deb-next +1
 	@tests/packages/check-service build/deb build/deb-next
 
