@@ -421,7 +421,8 @@ start_is_over() {
     assert_refused 1 "the sandbox web runs"
     msb down web
     run --separate-stderr msb clean web
-    assert_equal "$output" "cleaned web: its log and 1 MB of files"
+    # An empty disk takes what mkfs.ext4 gives it, 1 MB or 3 from one release to the next.
+    assert_equal "${output/ and 3 MB/ and 1 MB}" "cleaned web: its log and 1 MB of files"
     run --separate-stderr msb log web
     assert_refused 1 "has not run yet"
     run --separate-stderr msb clean
