@@ -98,7 +98,7 @@ static void tell_weaknesses(const char *name)
     const struct engine *engine = engine_find(name);
     cleanup_free char *text = engine->weaknesses ? engine->weaknesses() : NULL;
     if (text)
-        fprintf(stderr, "Less of a wall than root of a host gets: %s.\n", text);
+        fprintf(stderr, "Less of a wall than root gets: %s.\n", text);
 }
 
 /* A script of an image is a program that it brings; "start" is its own command. For strv_free. */
