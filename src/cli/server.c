@@ -173,7 +173,12 @@ static int start(const struct arguments *arguments)
         error_set(&err, ERROR_INVALID, "there is no port %u", options.port);
         return report_error(&err, EXIT_USAGE);
     }
-    if (server_check(&wanted, &err) < 0 || choose_log(&err) < 0)
+    if (server_check(&wanted, &err) < 0)
+        return report_error(&err, EXIT_USAGE);
+    cleanup_free char *weakness = key ? keys_weakness(key) : NULL;
+    if (weakness)
+        fprintf(stderr, "msb: %s\n", weakness);
+    if (choose_log(&err) < 0)
         return report_error(&err, EXIT_USAGE);
     /* Also takes the key out of what ps shows. */
     title_set("msb server");
@@ -197,7 +202,7 @@ static int make_key(struct error *err)
 {
     int64_t seconds;
     struct key_grant grant = {0};
-    const char *namespace = options.namespace ? options.namespace : SANDBOX_DEFAULT_NAMESPACE;
+    const char *namespace = options.namespace ? options.namespace : KEY_ALL_NAMESPACES;
     if (keys_parse_lifetime(options.lifetime, &seconds, err) < 0 ||
         (options.key && keys_check_secret(options.key, err) < 0))
         return -1;
@@ -275,8 +280,7 @@ const struct command server_stop_command = {
 static const struct option keygen_options[] = {
     {0, "expire", OPTION_TEXT, &options.lifetime, "TIME",
      "how long it is good: 90s, 30m, 24h, 7d, 2w, 6mo, 1y (24h)"},
-    {0, "namespace", OPTION_TEXT, &options.namespace, "NS",
-     "the namespace it is good for; \"*\" for all (default)"},
+    {0, "namespace", OPTION_TEXT, &options.namespace, "NS", "the namespace it is good for (all)"},
     {0, "key", OPTION_TEXT, &options.key, "SECRET", "the secret the server was started with"},
     {0, "revoke", OPTION_TEXT, &options.revoke, "ID", "make no key, but this one worthless"},
     {0},
@@ -288,9 +292,11 @@ const struct command server_keygen_command = {
     .usage = "server keygen [OPTIONS]",
     .description =
         "Prints a key for requests to the server, and on stderr its id. The key is good for\n"
-        "one namespace: it neither sees nor touches sandboxes of another. Revoking works at\n"
-        "once; removing server.key from the home folder makes all keys worthless.",
-    .examples = "  msb server keygen --expire 7d --namespace team-a\n"
+        "all namespaces or, with --namespace, for one: it then neither sees nor touches\n"
+        "sandboxes of another. Revoking works at once; removing server.key from the home\n"
+        "folder makes all keys worthless.",
+    .examples = "  msb server keygen\n"
+                "  msb server keygen --expire 7d --namespace team-a\n"
                 "  msb server keygen --revoke 0123456789abcdef\n",
     .options = keygen_options,
     .run = keygen,

@@ -22,7 +22,7 @@
 
 #define PREFIX "msb_"
 #define KEY_MAX 4096
-#define SECRET_MIN 16
+#define SECRET_SAFE 16
 #define SECRET_BYTES 32
 #define SIGNATURE_BYTES 32
 /* Clocks differ. */
@@ -76,10 +76,19 @@ static int base64_decode(struct buf *out, const char *text, size_t length)
 
 int keys_check_secret(const char *secret, struct error *err)
 {
-    if (strlen(secret) >= SECRET_MIN)
+    if (secret[0])
         return 0;
-    return error_set(err, ERROR_INVALID, "the server's key has less than %d characters",
-                     SECRET_MIN);
+    error_set(err, ERROR_INVALID, "the server's key is empty");
+    return error_hint(err, "leave it out to have one made");
+}
+
+char *keys_weakness(const char *secret)
+{
+    if (strlen(secret) >= SECRET_SAFE)
+        return NULL;
+    return xasprintf("the server's key has less than %d characters: whoever guesses it can make "
+                     "API keys",
+                     SECRET_SAFE);
 }
 
 static int make_secret(const char *path, struct error *err)

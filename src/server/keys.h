@@ -18,8 +18,9 @@ struct key_grant {
     int64_t expires; /* seconds since 1970 */
 };
 
-/* Short ones can be guessed. */
 int keys_check_secret(const char *secret, struct error *err);
+/* A warning about one that can be guessed, for free(); NULL when it cannot. */
+char *keys_weakness(const char *secret);
 /* The server's key, made when there is none; for free(). */
 char *keys_secret(struct error *err);
 /* A new API key, for free(). Fills the grant's id; the rest is given. */

@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+import urllib.request
 
 from http_server import MSB, PATIENCE, ServerTest
 
@@ -234,6 +235,23 @@ class Drain(ServerTest):
         process = status.split()[2].rstrip(",")
         with open(f"/proc/{process}/cmdline", encoding="utf-8") as line:
             self.assertNotIn(secret, line.read())
+
+    def test_a_short_key_of_the_guide_is_warned_about_and_works(self):
+        environment = dict(self.environment, MSB_HOME=self.home + "/short")
+        secret = "mySecretKey123"
+        started = subprocess.run([MSB, "server", "start", "--detach", "--port", "0", "--key", secret],
+                                 env=environment, text=True, check=True, capture_output=True,
+                                 timeout=PATIENCE)
+        self.addCleanup(subprocess.run, [MSB, "server", "stop"], env=environment, check=True)
+        self.assertIn("less than 16 characters", started.stderr)
+        key = subprocess.run([MSB, "server", "keygen", "--key", secret], env=environment, text=True,
+                             check=True, capture_output=True, timeout=PATIENCE).stdout.strip()
+        request = urllib.request.Request(
+            started.stdout.strip() + "/api/v1/rpc",
+            data=b'{"jsonrpc":"2.0","id":1,"method":"sandbox.list","params":{"namespace":"any"}}',
+            headers={"Authorization": "Bearer " + key, "Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            self.assertIn(b'"sandboxes"', answer.read())
 
     def test_no_keys_for_everybody_is_refused(self):
         second = subprocess.run([MSB, "server", "start", "--dev", "--host", "0.0.0.0"], text=True,

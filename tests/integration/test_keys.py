@@ -142,9 +142,10 @@ class Keys(ServerTest):
             self.assertEqual(self.request("GET", "/proxy/default/box/80/", *lines).status, status)
 
     def test_a_key_for_all_is_good_for_all(self):
-        key, _ = self.keygen("--namespace", "*")
-        self.assertIn("result", self.ask(key, namespace="*"))
-        self.assertIn("result", self.ask(key, namespace="team"))
+        for options in ((), ("--namespace", "*")):
+            key, _ = self.keygen(*options)
+            self.assertIn("result", self.ask(key, namespace="*"))
+            self.assertIn("result", self.ask(key, namespace="team"))
 
     def test_a_revoked_key_is_worthless_at_once(self):
         key, number = self.keygen()
