@@ -196,7 +196,7 @@ static int mount_inside(struct error *err)
         {"cgroup2", "/new/sys/fs/cgroup", "cgroup2", quiet, NULL},
         {"devtmpfs", "/new/dev", "devtmpfs", MS_NOSUID, "mode=0755"},
         {"devpts", "/new/dev/pts", "devpts", MS_NOEXEC | MS_NOSUID, "gid=5,mode=620,ptmxmode=666"},
-        {"tmpfs", "/new/dev/shm", "tmpfs", MS_NODEV | MS_NOSUID, "mode=1777,size=50%"},
+        {"tmpfs", "/new/dev/shm", "tmpfs", MS_NODEV | MS_NOSUID, "mode=1777,size=40%"},
         {"tmpfs", "/new/run", "tmpfs", MS_NODEV | MS_NOSUID, "mode=0755,size=10%"},
     };
     int result = MOUNT_ALL(points, err);

@@ -141,7 +141,8 @@ int kernel_package_resolve(char ***versions, struct error *err)
     if (*versions)
         return 0;
     error_set(err, ERROR_MISSING, "apt knows no package " PACKAGE_PREFIX "%s", architecture);
-    return error_hint(err, "run `apt-get update` as root and try again");
+    return error_hint(err, "run `apt-get update` as root and try again; on another distribution "
+                           "than Debian choose a kernel with --kernel FILE");
 }
 
 static int download(const char *version, const char *workspace, struct error *err)
