@@ -47,7 +47,7 @@ AGENT_OBJ = $(AGENT_SRC:%.c=$(BUILD)/agent/%.o)
 UNIT      = $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 ALL_C     = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 ALL_SH    = $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash' '*.bats' \
-            .ci/run tests/run tests/own-groups tests/soak 'tests/hosts/*' 'tests/packages/check-*' 'tools/*' bench/http \
+            .ci/run tests/run tests/own-groups tests/soak tests/hosts/host 'tests/hosts/check-*' 'tests/packages/check-*' 'tools/*' bench/http \
             'debian/msb.p*' debian/msb-service)
 
 all: $(BUILD)/msb
