@@ -43,3 +43,10 @@ setup_file() {
     assert_contains "$output" "/dev/kvm may not be opened by this user"
     assert_contains "$output" "join the group kvm"
 }
+
+@test "in the group kvm: a /dev/kvm that creates no machine is not used, and doctor says so" {
+    assert_contains "$(msb doctor)" "kvm: machines run on the processor itself"
+    run "$BATS_TEST_DIRNAME/without-kvm" "$MSB" doctor
+    assert_contains "$output" "tcg: machines run in an emulator"
+    assert_contains "$output" "no machine can be created with it"
+}
