@@ -166,7 +166,7 @@ nothing_left() {
 
 # An attached sandbox is removed right after its caller has its exit code: so there is some patience.
 assert_nothing_left() {
-    within 5 nothing_left || {
+    within 30 nothing_left || {
         leftovers >&2
         return 1
     }
